@@ -150,7 +150,7 @@ class BusyPerson:
         await self.store.appeals.appeal_pictures(withheld.id, PERSON)
         await self.store.reports.add(self.others.id, PERSON, guild_id=HERE, reason=f"not a {WORD}")
         await self.store.reports.add(self.mine.id, OTHER, guild_id=HERE, reason="ugly")
-        for number, due in enumerate(await self.store.review_messages.claim(limit=99), start=1):
+        for number, due in enumerate(await self.store.review_messages.claim("front", limit=99), start=1):
             await self.store.review_messages.settle(due, message_id=number, channel_id=8)
 
     async def _is_waiting(self) -> None:

@@ -46,6 +46,11 @@ def fill_statements(jobs: int) -> Iterator[str]:
     yield _insert("picture_hashes", jobs, _HASH, jobs)
     for table, (part, columns) in _OTHERS.items():
         yield _insert(table, max(1, int(jobs * part)), columns, jobs)
+    reviews = "SELECT id, opened_at, outcome FROM reviews WHERE kind <> 'refused'"
+    yield (
+        "INSERT INTO outbox (kind, review_id, created_at, attempts, next_try_at, outcome)"
+        f" SELECT 'review', id, opened_at, 1, opened_at, outcome FROM ({reviews}) AS kept"
+    )
 
 
 def _insert(table: str, rows: int, columns: dict[str, str], jobs: int) -> str:

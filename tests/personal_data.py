@@ -133,7 +133,7 @@ TABLES: Mapping[str, Kept] = {
         number="user_id decided_by",
         kept={"reason": ACT},
         other="id kind guild_id job_id rule opened_at due_at outcome decided_at answer channel_id message_id "
-        "next_try_at attempts fencing_token trouble",
+        "trouble",
         section="reviews.json",
     ),
     "reports": Kept(gone="user_id reason", other="job_id guild_id at", section="reports.json"),

@@ -20,7 +20,7 @@ from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.result_outbox import Results
-from bot.delivery.review_outbox import ReviewOutbox
+from bot.delivery.review_outbox import ReviewOutbox, Shown
 from bot.delivery.sender import Sender, Sent
 from bot.delivery.uploads import Uploads
 from bot.domain.errors import CommandsRefused
@@ -35,6 +35,7 @@ from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, r
 from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
+from bot.store.moderation.review_messages import DueReview
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class FrontSide:
     progress: Progress
     results: Results
     outbox: Outbox[Delivery, Sent]
-    reviews: ReviewOutbox
+    reviews: Outbox[DueReview, Shown]
     desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
@@ -201,7 +202,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
         tracing=queue.tracing,
     )
-    outbox = Outbox(results)
+    outbox, uploads = Outbox(results), Uploads(queue.artifacts, signing)
     desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health, signing=signing.health)
     exclude_existing()  # all modules are imported, and no command waits yet
@@ -210,7 +211,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         progress=progress,
         results=results,
         outbox=outbox,
-        reviews=ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing)),
+        reviews=Outbox(ReviewOutbox(queue.store, client, sender, uploads, front=name)),
         desk=desk,
     )
 

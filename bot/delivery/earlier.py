@@ -1,4 +1,4 @@
-"""Searches a channel for a result that an earlier attempt may have posted, before it is posted again.
+"""Searches a channel for a message that an earlier attempt may have posted, before it is posted again.
 
 Discord forgets a nonce after a few minutes. An attempt may have posted its message although its answer was
 lost or its process was killed.
@@ -6,40 +6,72 @@ lost or its process was killed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import discord
 
-from bot.delivery.content import MessageContent
-from bot.domain.jobs import Delivery
+from bot.delivery.discord_requests import RateGuard
+from bot.delivery.refusals import Refused
+
+log = logging.getLogger(__name__)
 
 LOOKED_AT = 2_000  # messages, a hundred per request: a busy channel's messages in an outage of hours
 CLOCKS_APART = 300.0  # the largest difference in seconds between Discord's clock and ours
 
+IsIt = Callable[[set[str]], bool]
+"""Whether it is the message, by the custom ids of its components and the names of its files."""
+
 
 async def posted_earlier(
-    channel: discord.abc.Messageable, delivery: Delivery, content: MessageContent, *, author_id: int
+    client: discord.Client,
+    rate_guard: RateGuard,
+    channel: discord.abc.Messageable,
+    is_it: IsIt,
+    *,
+    since: float,
 ) -> int | None:
-    """Return the id of the message by `author_id` that shows `content` in `channel`; None without one.
+    """Return the id of the message that `found` finds; None, too, where the channel may not be read."""
+    try:
+        message = await found(client, rate_guard, channel, is_it, since=since)
+    except Refused as error:  # the post itself may still be allowed
+        log.warning("whether a message was posted before cannot be read: %s", error)
+        return None
+    return message.id if message else None
 
-    Searches the messages since the job ended for the job's Delete button. The other buttons may differ: a
-    decision of moderators may have changed the content since. Raises the errors of discord.py.
+
+async def found(
+    client: discord.Client,
+    rate_guard: RateGuard,
+    channel: discord.abc.Messageable,
+    is_it: IsIt,
+    *,
+    since: float,
+) -> discord.Message | None:
+    """Return the client's own message of `channel` since this time that is it; None without one.
+
+    Raises Refused and DeliveryDelayed.
     """
-    buttons = {button.custom_id for row in content.rows for button in row} & {f"delete:{delivery.job.id}"}
-    ended = delivery.job.finished_at or delivery.job.created_at
-    after = datetime.fromtimestamp(ended - CLOCKS_APART, UTC)
-    async for message in channel.history(limit=LOOKED_AT, after=after, oldest_first=True):
-        if message.author.id == author_id and buttons and buttons <= set(custom_ids(message.components)):
-            return message.id
+    if client.user is None:
+        return None
+    after = datetime.fromtimestamp(since - CLOCKS_APART, UTC)
+    with rate_guard.request(by_token=False):
+        async for message in channel.history(limit=LOOKED_AT, after=after, oldest_first=True):
+            if message.author.id == client.user.id and is_it(set(_marks(message))):
+                return message
     return None
 
 
-def custom_ids(components: Iterable[Any]) -> Iterator[str]:
-    """Return the custom ids of these components and of the components within them."""
+def _marks(message: discord.Message) -> Iterator[str]:
+    yield from (attachment.filename for attachment in message.attachments)
+    yield from _custom_ids(message.components)
+
+
+def _custom_ids(components: Iterable[Any]) -> Iterator[str]:
     for component in components:
         custom_id = getattr(component, "custom_id", None)
         if custom_id:
             yield custom_id
-        yield from custom_ids(getattr(component, "children", ()))
+        yield from _custom_ids(getattr(component, "children", ()))

@@ -12,15 +12,17 @@ import functools
 import logging
 import random
 import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from bot.delivery.refusals import DeliveryDelayed
 from bot.domain.errors import DeliveryRefused, StoreUnavailable
 from bot.domain.outbox import Due
 from bot.store.database.database import WakeUp
+from bot.store.rows.outbox import OutboxVerbs
 from bot.telemetry.metrics import WELL
 from bot.telemetry.tracing import Stages
 
@@ -50,25 +52,34 @@ class Attempt:
     outcome: str = LATER
 
 
-class Messages(Protocol[D, S]):
+class Messages(ABC, Generic[D, S]):
     """A kind of messages: which are due, how one is sent, and how its end is stored.
 
-    `name` is that of one message in the log, and `at_once` how many are sent at the same time. A message
-    that `gives_up` ends after MAX_ATTEMPTS.
+    `at_once` are sent at the same time. Messages of a kind that `gives_up` end after MAX_ATTEMPTS.
     """
 
-    name: str
     at_once: int
     gives_up: bool
-    wake_up: WakeUp
-    clock: Callable[[], float]
 
+    def __init__(self, *, verbs: OutboxVerbs, wake_up: WakeUp, clock: Callable[[], float]) -> None:
+        self.verbs = verbs
+        self.wake_up = wake_up
+        self.clock = clock
+
+    @abstractmethod
+    def name_of(self, due: D) -> str:
+        """Return the name of a message in the log."""
+
+    @abstractmethod
     async def claim(self, *, limit: int, held: Collection[int]) -> list[D]:
         """Claim messages that are due now, without those in `held`."""
 
-    def attempt(self, due: D) -> AbstractAsyncContextManager[Attempt]:
-        """Return the context of an attempt."""
+    @asynccontextmanager
+    async def attempt(self, due: D) -> AsyncIterator[Attempt]:  # noqa: ARG002 - other kinds lock by it
+        """Give the context of an attempt."""
+        yield Attempt(stages=Stages())
 
+    @abstractmethod
     async def send(self, due: D, stages: Stages) -> S:
         """Send a message, or edit it.
 
@@ -77,12 +88,15 @@ class Messages(Protocol[D, S]):
 
     def same(self, before: D, now: D) -> bool:
         """Return whether a message that was sent still shows what it must show."""
+        return replace(before, attempts=now.attempts, fencing_token=now.fencing_token) == now
 
+    @abstractmethod
     async def settle(self, due: D, outcome: str | None, sent: S | None) -> str:
         """Store how a message ended, `outcome` or by what was `sent`; return the outcome."""
 
     async def retry(self, due: D, *, at: float) -> None:
         """Make a message due again at `at`."""
+        await self.verbs.retry(due, at=at)
 
 
 class Outbox(Generic[D, S]):
@@ -117,9 +131,9 @@ class Outbox(Generic[D, S]):
                     await self._one_sent()
         except TimeoutError:
             if self._sending:
-                log.warning("%d results wait for the next start to be delivered", len(self._sending))
+                log.warning("%d messages wait for the next start to be delivered", len(self._sending))
             else:
-                log.warning("the outbox could not be read: results that are due wait for the next start")
+                log.warning("the outbox could not be read: messages that are due wait for the next start")
 
     async def _start_some(self) -> bool:
         """Begin to send the messages that are due; False if none is, or if the store cannot be read.
@@ -158,12 +172,12 @@ class Outbox(Generic[D, S]):
             async with self._messages.attempt(due) as attempt:
                 attempt.outcome = await self._settle(due, attempt.stages)
         except StoreUnavailable as error:
-            log.error("the delivery of %s cannot be recorded: %s", self._messages.name, error)
+            log.error("the delivery of %s cannot be recorded: %s", self._messages.name_of(due), error)
             await asyncio.sleep(POLL_SECONDS)
 
     async def _settle(self, due: D, stages: Stages) -> str:
         """Send one message, and return the outcome that is stored, or LATER."""
-        name = self._messages.name
+        name = self._messages.name_of(due)
         try:
             sent = self._sent_before(due) or await self._messages.send(due, stages)
         except DeliveryRefused as error:
@@ -172,6 +186,9 @@ class Outbox(Generic[D, S]):
         except DeliveryDelayed as error:
             log.warning("%s is delivered later: %s", name, error)
             return await self._postpone(due, error.seconds)
+        except StoreUnavailable as error:
+            log.warning("%s is delivered later: %s", name, error)
+            return await self._postpone(due)
         except Exception:
             log.exception(
                 "%s could not be sent, because of an unexpected error; it is tried again later", name
@@ -190,7 +207,7 @@ class Outbox(Generic[D, S]):
 
     async def _postpone(self, due: D, seconds: float = 0.0) -> str:
         if self._messages.gives_up and (made := due.attempts + 1) >= MAX_ATTEMPTS:
-            log.error("%s is given up after %d attempts", self._messages.name, made)
+            log.error("%s is given up after %d attempts", self._messages.name_of(due), made)
             return await self._messages.settle(due, GAVE_UP, None)
         wait = backoff(due.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from bot.delivery.outbox import LATER, Attempt
+from bot.delivery.outbox import LATER, Attempt, Messages
 from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
@@ -28,14 +28,13 @@ SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes th
 LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
 
 
-class Results:
+class Results(Messages[Delivery, Sent]):
     """The results that are due for `front`, one at a time for each job.
 
     `offers` decide which buttons a picture has. With `label`, results say that they are AI-generated. Both
     may change. `tracing` records a span for each attempt.
     """
 
-    name = "the result"
     at_once = 8
     gives_up = True
 
@@ -52,75 +51,78 @@ class Results:
         metrics: DeliveryMetrics | None = None,
         tracing: Tracing = NO_TRACING,
     ) -> None:
+        super().__init__(verbs=store.deliveries, wake_up=store.wake_ups.results, clock=clock)
         self._store = store
         self._sender = sender
         self._message_locks = message_locks
         self._front = front
-        self.clock = clock
-        self.wake_up = store.wake_ups.results
         self.offers = offers
         self.label = label
         self._metrics = metrics or Metrics().delivery
         self._tracing = tracing
+
+    def name_of(self, due: Delivery) -> str:  # noqa: ARG002 - the log names the job beside it
+        """Return the same for every result."""
+        return "the result"
 
     async def claim(self, *, limit: int, held: Collection[int]) -> list[Delivery]:
         """Claim results that are due now."""
         return await self._store.deliveries.claim(self._front, limit=limit, held=held)
 
     @asynccontextmanager
-    async def attempt(self, delivery: Delivery) -> AsyncIterator[Attempt]:
+    async def attempt(self, due: Delivery) -> AsyncIterator[Attempt]:
         """Hold the lock of the job's message, then log how the attempt ended and record its span."""
-        job, attempt = delivery.job, Attempt(stages=Stages())
+        job, attempt = due.job, Attempt(stages=Stages())
         with about(job.id, traceparent=job.origin.traceparent):
             try:
                 async with self._message_locks.of(job.id):
                     yield attempt
             finally:
-                self._report(delivery, attempt)
+                self._report(due, attempt)
 
-    async def send(self, delivery: Delivery, stages: Stages) -> Sent:
+    async def send(self, due: Delivery, stages: Stages) -> Sent:
         """Show the result, without its pictures where their files stay lost."""
-        job = delivery.job
+        job = due.job
         stages.enter("files")
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
         texts = Texts.for_locale(job.origin.locale)
         content = render(job, None, texts, offers=self.offers, label=self.label)
         try:
-            return await self._sender.deliver(delivery, content, entered=stages.enter)
+            return await self._sender.deliver(due, content, entered=stages.enter)
         except FilesGone as gone:
             lost = await self._store.files.want(gone.names)
             if lost.failure is None and self.clock() < lost.since + LOST_SECONDS:
                 raise DeliveryDelayed(f"{gone}, and are painted again") from None
-            return await self._sender.deliver(delivery, without_picture(content, texts), entered=stages.enter)
+            return await self._sender.deliver(due, without_picture(content, texts), entered=stages.enter)
 
     def same(self, before: Delivery, now: Delivery) -> bool:
         """Return whether the result has not changed."""
         old, new = before.job, now.job
         return old.images == new.images and old.ruling == new.ruling and old.appeal is new.appeal
 
-    async def settle(self, delivery: Delivery, outcome: str | None, sent: Sent | None) -> str:
+    async def settle(self, due: Delivery, outcome: str | None, sent: Sent | None) -> str:
         """Store how the delivery ended; delete the message of a job that was deleted meanwhile."""
         outcome = outcome or (sent.outcome if sent else "")
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
         wanted = await self._store.deliveries.mark_delivered(
-            delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
+            due, outcome=outcome, message_id=message_id, channel_id=channel_id
         )
         self._metrics.deliveries.labels(outcome).inc()
         if sent is not None and not wanted:
-            await self._sender.withdraw(delivery.job, sent)
+            await self._sender.withdraw(due.job, sent)
         return outcome
 
-    async def retry(self, delivery: Delivery, *, at: float) -> None:
+    async def retry(self, due: Delivery, *, at: float) -> None:
         """Make the delivery due again at `at`."""
         self._metrics.retries.inc()
-        await self._store.deliveries.retry(delivery, at=at)
+        await super().retry(due, at=at)
 
-    def _report(self, delivery: Delivery, attempt: Attempt) -> None:
+    def _report(self, due: Delivery, attempt: Attempt) -> None:
         """Log how an attempt ended and how long each stage took, and record its span."""
         stages, outcome = attempt.stages, attempt.outcome
         stages.end()
-        durations, lane = stages.durations, str(delivery.job.recipe.lane)
+        durations, lane = stages.durations, str(due.job.recipe.lane)
         log.info(
             "delivery %s, after %.2f s",
             *(outcome, durations["total"]),
@@ -128,13 +130,13 @@ class Results:
         )
         self._tracing.record_stages(
             "deliver",
-            parent=delivery.job.origin.traceparent,
+            parent=due.job.origin.traceparent,
             stages=stages,
             attributes={
-                "job": delivery.job.id,
+                "job": due.job.id,
                 "lane": lane,
                 "front": self._front,
-                "attempt": delivery.attempts + 1,
+                "attempt": due.attempts + 1,
                 "outcome": outcome,
             },
             failed=outcome not in (*SHOWN, LATER),

@@ -10,7 +10,7 @@ from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
-from bot.store.moderation.review_messages import DueReview
+from bot.store.moderation.review_messages import Case
 from bot.store.rows.jobs import origin_from
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.reviews import Kind, Review
@@ -25,15 +25,15 @@ ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
 
 
 def review_content(
-    due: DueReview, texts: Texts, *, pictures: bool = True, private: bool = True
+    case: Case, texts: Texts, *, pictures: bool = True, private: bool = True
 ) -> MessageContent:
     """Return the message: pictures and buttons until a decision, then the moderator and the time.
 
     Without `pictures`, a sentence says that their files are gone. With `private`
     moderators alone see the message.
     """
-    review = due.review
-    lines = [_line(part, texts) for part in (*_about(due, texts), *_state(due, texts, private=private))]
+    review = case.review
+    lines = [_line(part, texts) for part in (*_about(case, texts), *_state(case, texts, private=private))]
     gone = not pictures and review.outcome is None
     if gone:
         lines.append(texts.gettext(FAILURES["artifact_missing"]))
@@ -41,7 +41,7 @@ def review_content(
     return MessageContent(
         heading=f"### {_heading(review, texts)}",
         status="\n".join(lines),
-        pictures=tuple(_pictures(due, texts)) if waits and pictures else (),
+        pictures=tuple(_pictures(case, texts)) if waits and pictures else (),
         rows=_rows(review, texts) if waits else (),
         tone=_tone(review),
     )
@@ -67,12 +67,12 @@ def _tone(review: Review) -> Tone:
     return Tone.DONE if review.outcome.shows else Tone.CANCELLED
 
 
-def _about(due: DueReview, texts: Texts) -> Iterator[str]:
+def _about(case: Case, texts: Texts) -> Iterator[str]:
     """Yield the person and the place, the words, and why moderators are asked."""
-    review, job = due.review, due.job
+    review, job = case.review, case.job
     appeals = review.kind is Kind.APPEAL
-    yield texts.joined([person(review.user_id, texts), *_place(due, texts)])
-    recipe = _recipe(due)
+    yield texts.joined([person(review.user_id, texts), *_place(case, texts)])
+    recipe = _recipe(case)
     if recipe is not None:
         yield shown(recipe.prompt, SHOWN_PROMPT)
     if recipe is not None and recipe.negative_prompt.strip():
@@ -84,49 +84,49 @@ def _about(due: DueReview, texts: Texts) -> Iterator[str]:
     elif review.kind is Kind.HOLD and job is not None:
         yield _cause(job.hold.cause if job.hold else Cause.PICTURE, texts)
     if appeals:
-        yield from _about_appeal(due, texts)
-    if due.count:
+        yield from _about_appeal(case, texts)
+    if case.count:
         yield texts.ngettext(
-            "{count} member has reported this.", "{count} members have reported this.", due.count
+            "{count} member has reported this.", "{count} members have reported this.", case.count
         )
-    for reason in () if appeals else due.reported:  # there is no room for all words
+    for reason in () if appeals else case.reported:  # there is no room for all words
         yield f"- {shown(reason, SHOWN_REPORT)}"
 
 
-def _about_appeal(due: DueReview, texts: Texts) -> Iterator[str]:
+def _about_appeal(case: Case, texts: Texts) -> Iterator[str]:
     """Yield who decided before, and why; the person's words; and how often the person has appealed before."""
-    if due.first is not None:
-        yield _decided(due.first, texts)
-        if due.first.reason:
-            reason = shown(due.first.reason, SHOWN_REASON)
+    if case.first is not None:
+        yield _decided(case.first, texts)
+        if case.first.reason:
+            reason = shown(case.first.reason, SHOWN_REASON)
             yield texts.gettext("The moderator's reason: {reason}", reason=reason)
-    if due.review.words:
-        yield texts.gettext("The member says: {words}", words=shown(due.review.words, MOST_WORDS))
-    if due.appeals:
+    if case.review.words:
+        yield texts.gettext("The member says: {words}", words=shown(case.review.words, MOST_WORDS))
+    if case.appeals:
         yield texts.ngettext(
             "{count} earlier appeal in this server, {accepted} accepted.",
             "{count} earlier appeals in this server, {accepted} accepted.",
-            due.appeals,
-            accepted=due.accepted,
+            case.appeals,
+            accepted=case.accepted,
         )
     else:
         yield texts.gettext("No earlier appeals in this server.")
 
 
-def _place(due: DueReview, texts: Texts) -> Iterator[str]:
-    if due.job is not None:
-        yield f"<#{due.job.origin.channel_id}>"
-        if address := message_address(due.job):
+def _place(case: Case, texts: Texts) -> Iterator[str]:
+    if case.job is not None:
+        yield f"<#{case.job.origin.channel_id}>"
+        if address := message_address(case.job):
             word = texts.gettext("message")
             yield f"[{word}]({address})"
-    elif due.review.request is not None:
-        yield f"<#{origin_from(due.review.request['origin']).channel_id}>"
+    elif case.review.request is not None:
+        yield f"<#{origin_from(case.review.request['origin']).channel_id}>"
 
 
-def _recipe(due: DueReview) -> Recipe | None:
-    if due.job is not None:
-        return due.job.recipe
-    return None if due.review.request is None else recipe_from(due.review.request["recipe"])
+def _recipe(case: Case) -> Recipe | None:
+    if case.job is not None:
+        return case.job.recipe
+    return None if case.review.request is None else recipe_from(case.review.request["recipe"])
 
 
 def _cause(cause: Cause, texts: Texts) -> str:
@@ -139,11 +139,11 @@ def _cause(cause: Cause, texts: Texts) -> str:
     return texts.gettext("Results of this place go to moderators first.")
 
 
-def _state(due: DueReview, texts: Texts, *, private: bool) -> Iterator[str]:
-    review = due.review
+def _state(case: Case, texts: Texts, *, private: bool) -> Iterator[str]:
+    review = case.review
     if review.outcome is None:
         until = Moment(review.due_at)
-        held = due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images)
+        held = case.job is not None and any(image.showing is Showing.HOLD for image in case.job.images)
         if held and private:
             yield texts.gettext(
                 "Only moderators see it. Without a decision it is withheld {until}.", until=until
@@ -156,7 +156,7 @@ def _state(due: DueReview, texts: Texts, *, private: bool) -> Iterator[str]:
             yield texts.gettext("Without a decision nothing changes; the review ends {until}.", until=until)
         return
     yield _decided(review, texts)
-    if due.first is not None and review.decided_by and review.decided_by == due.first.decided_by:
+    if case.first is not None and review.decided_by and review.decided_by == case.first.decided_by:
         yield texts.gettext("The same moderator had decided before.")
     if review.reason:
         yield shown(review.reason, SHOWN_REASON)
@@ -185,14 +185,14 @@ def person(user_id: int, texts: Texts) -> str:
     return f"<@{user_id}>" if user_id >= 0 else texts.gettext("person no. {number}", number=-user_id)
 
 
-def _pictures(due: DueReview, texts: Texts) -> Iterator[PictureContent]:
+def _pictures(case: Case, texts: Texts) -> Iterator[PictureContent]:
     """Yield the pictures in question as one covered file."""
-    if due.job is None:
+    if case.job is None:
         return
-    names = tuple(filter(None, (_file(image, due.review.kind) for image in due.job.images)))
+    names = tuple(filter(None, (_file(image, case.review.kind) for image in case.job.images)))
     if names:
-        alt = texts.gettext("Pictures to review: {prompt}", prompt=tidy(due.job.recipe.prompt))
-        stem = f"SPOILER_review-{due.review.id}"
+        alt = texts.gettext("Pictures to review: {prompt}", prompt=tidy(case.job.recipe.prompt))
+        stem = f"SPOILER_review-{case.review.id}"
         yield PictureContent(artifacts=names, stem=stem, alt=shortened(alt), spoiler=True)
 
 

@@ -279,14 +279,16 @@ class Sender:
     async def _posted_earlier(
         self, channel: discord.abc.Messageable, delivery: Delivery, content: MessageContent
     ) -> int | None:
-        if self._client.user is None:
+        """Return the id of the message that an earlier attempt posted, found by its Delete button, or None.
+
+        The other buttons may differ: a decision of moderators may have changed the content since.
+        """
+        delete, since = f"delete:{delivery.job.id}", delivery.job.finished_at or delivery.job.created_at
+        if not any(button.custom_id == delete for row in content.rows for button in row):
             return None
-        try:
-            with self.rate_guard.request(by_token=False):
-                return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
-        except Refused as error:  # the post itself may still be allowed
-            log.warning("whether the result was posted before cannot be read: %s", error)
-            return None
+        return await posted_earlier(
+            self._client, self.rate_guard, channel, lambda marks: delete in marks, since=since
+        )
 
     def _webhook(self, job: Job) -> discord.Webhook:
         origin = job.origin

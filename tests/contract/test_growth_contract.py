@@ -285,9 +285,10 @@ class Life:
         [review] = [each for each in await reviews.waiting(SERVER, limit=999) if each.job_id == job]
         await reviews.get(waiting[0].id, SERVER)
         await messages.case(waiting[0].id, SERVER)
-        due = await messages.claim(limit=4)
+        due = await messages.claim("front", limit=4)
         await messages.settle(due[0], message_id=7, channel_id=8)
-        await messages.retry(due[-1], seconds=5)
+        await messages.note_trouble(due[-1], "no_channel")
+        await messages.retry(due[-1], at=NOW + 5)
         await reviews.decide(review.id, Outcome.REJECTED, BY)
         await appeals.appeal_pictures(job, int((await self.store.jobs.get(job)).origin.user_id))
         asked = self.asked(user_id=self.first)

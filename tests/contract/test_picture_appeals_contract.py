@@ -66,12 +66,11 @@ async def test_an_appeals_words_go_with_the_result_and_its_message_forgets_an_er
 ) -> None:
     job = await rejected(store)
     await store.appeals.appeal_pictures(job.id, ARTIST, words="it is dusk")
-    (due,) = [each for each in await store.review_messages.claim(limit=9) if each.review.words]
+    (due,) = [each for each in await store.review_messages.claim("front", limit=9) if each.review.words]
     await store.review_messages.settle(due, message_id=7, channel_id=8)
     await store.erasure.erase_acts(MINA)
-    (again,) = [
-        each for each in await store.review_messages.claim(limit=9) if each.review.id == due.review.id
-    ]
+    claimed = await store.review_messages.claim("front", limit=9)
+    (again,) = [each.case for each in claimed if each.review.id == due.review.id]
     assert again.first is not None
     assert (again.first.decided_by or 0) < 0
     await store.deliveries.delete_result(job.id, user_id=ARTIST)

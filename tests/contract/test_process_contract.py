@@ -10,6 +10,7 @@ from recipes import RECIPE, origin
 from stores import TTL, Clock, OpenStore
 
 from bot.domain.errors import NameTaken
+from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Delivery, Job
 from bot.membership.processes import Process, Processes
 from bot.store import Store
@@ -151,6 +152,17 @@ async def test_a_front_that_leaves_releases_its_unfinished_jobs_only(store: Stor
     assert [job.id for job in await store.jobs.active(front="web-2")] == [waiting.id]
     assert await store.deliveries.adopt("web-2", [done.id, waiting.id]) == {waiting.id}
     assert await store.jobs.active(front="web-3") == []
+
+
+async def test_the_moderators_message_of_a_front_that_leaves_is_free(store: Store) -> None:
+    await Processes(store.shared).join(WEB, ttl=LIFE)
+    await store.jobs.enqueue(RECIPE, origin(1, guild_id=21), hold=Hold(cause=Cause.MODE))
+    (claim,) = await store.leases.claim("worker", limit=9, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/held.png", seconds=1.0)
+    (message,) = await store.review_messages.claim("web-1", limit=9)
+    assert await store.review_messages.claim("web-2", limit=9) == []
+    await Processes(store.shared).leave(WEB)
+    assert [each.id for each in await store.review_messages.claim("web-2", limit=9)] == [message.id]
 
 
 async def test_an_unanswered_retry_is_due_again_for_the_same_front(store: Store, clock: Clock) -> None:

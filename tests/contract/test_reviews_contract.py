@@ -51,7 +51,7 @@ async def waiting(store: Store) -> list[Review]:
 
 
 async def due(store: Store) -> list[DueReview]:
-    return await store.review_messages.claim(limit=9)
+    return await store.review_messages.claim("front", limit=9)
 
 
 async def delivered(store: Store) -> list[Job]:
@@ -74,18 +74,26 @@ async def report(store: Store, job: Job, *people: int) -> list[bool]:
     return [await store.reports.add(job.id, who, guild_id=HERE, reason="ugly") for who in people]
 
 
-async def test_a_held_result_opens_one_review_whose_message_is_leased_to_one_front(
+async def test_a_held_result_opens_one_review_whose_message_one_front_sends(
     store: Store, open_store: OpenStore, clock: Clock
 ) -> None:
     job = await painted(store, hold=Hold(cause=Cause.RULE, rule="knives"))
-    other = await open_store()
-    claims = await asyncio.gather(*(due(each) for each in (store, other, store)))
-    ((message,),) = [each for each in claims if each]
+    other, fronts = await open_store(), ("one", "two", "three")
+    claims = await asyncio.gather(
+        *(
+            each.review_messages.claim(front, limit=9)
+            for each, front in zip((store, other, store), fronts, strict=True)
+        )
+    )
+    ((front, (message,)),) = [each for each in zip(fronts, claims, strict=True) if each[1]]
     review = message.review
     assert (review.kind, review.job_id, review.user_id, review.rule) == (Kind.HOLD, job.id, ARTIST, "knives")
-    assert (message.job, message.place, message.tried_before) == (await store.jobs.get(job.id), None, False)
-    clock.now += 500.0  # the front that claimed it has died
-    (again,) = await due(other)
+    case = message.case
+    assert (case.job, case.place, message.tried_before) == (await store.jobs.get(job.id), None, False)
+    clock.now += 500.0
+    assert await due(other) == []
+    assert await other.review_messages.claim(front, limit=9, held=[message.id]) == []
+    (again,) = await other.review_messages.claim(front, limit=9)  # it was restarted
     assert again.tried_before
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)  # the stale claim, late
     await other.review_messages.settle(again, message_id=7, channel_id=CHANNEL)
@@ -103,7 +111,8 @@ async def test_a_decision_during_an_attempt_makes_the_message_due_again_and_keep
         message.review.id, Outcome.REJECTED, By(actor_id=MINA, guild_id=HERE, reason="no")
     )
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
-    await store.review_messages.retry(message, seconds=1e9)
+    await store.review_messages.note_trouble(message, "no_channel", lost=True)
+    await store.review_messages.retry(message, at=1e12)
     (again,) = await due(store)
     assert (again.review.outcome, again.review.decided_by, again.review.reason) == (
         Outcome.REJECTED,
@@ -156,11 +165,12 @@ async def test_settings_are_logged_and_a_new_channel_gets_what_no_message_shows(
     assert await store.reviews.settings(HERE) == ReviewSettings()
     await painted(store, hold=MODE)
     (message,) = await due(store)
-    await store.review_messages.retry(message, seconds=900.0, trouble="no_channel")
+    await store.review_messages.note_trouble(message, "no_channel")
+    await store.review_messages.retry(message, at=clock.now + 900.0)
     assert (await due(store), (await waiting(store))[0].trouble) == ([], "no_channel")
     await store.reviews.set_channel(CHANNEL, BY)
     (message,) = await due(store)
-    assert message.place == CHANNEL
+    assert message.case.place == CHANNEL
     (entry,) = await store.moderation.entries(HERE, limit=9)
     assert entry.after == {"channel_id": CHANNEL, "hours": 72, "reports": 3}
 
@@ -170,7 +180,11 @@ async def test_enough_reports_hide_a_picture_until_moderators_let_it_through_for
     assert await report(store, job, MINA, WEI) == [False, False]
     assert await shown(store, job) is Showing.SHOW
     (message,) = await due(store)
-    assert (message.review.kind, message.count, message.reported) == (Kind.REPORT, 2, ("ugly", "ugly"))
+    assert (message.review.kind, message.case.count, message.case.reported) == (
+        Kind.REPORT,
+        2,
+        ("ugly", "ugly"),
+    )
     assert await report(store, job, OMAR) == [True]
     assert await shown(store, job) is Showing.HOLD
     assert [each.review.id for each in await due(store)] == [message.review.id]
@@ -268,7 +282,7 @@ async def test_a_declined_prompt_has_an_answer_that_waits_for_the_person_if_it_c
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
     await store.reviews.decide(review_id, Outcome.DECLINED, By(actor_id=MINA, guild_id=HERE, reason="no"))
     (message,) = await due(store)
-    assert message.answers
+    assert message.case.answers
     assert not (await store.standings.of(PLACE)).has_answers
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL, told=False)
     assert (await store.standings.of(PLACE)).has_answers
@@ -334,11 +348,11 @@ async def test_the_moderators_messages_lose_the_words_of_a_person_who_reported_a
     [review] = [each for each in await waiting(store) if each.job_id == decided.id]
     await store.reviews.decide(review.id, Outcome.SHOWN, By(actor_id=WEI, guild_id=HERE))
     for message in await due(store):
-        assert message.reported == ("ugly",)
+        assert message.case.reported == ("ugly",)
         await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
     await forget(store.erasure, files, user_id=OMAR)
     again = await due(store)
-    assert [message.reported for message in again] == [(), ()]
+    assert [message.case.reported for message in again] == [(), ()]
     for message in again:
         await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
     await forget(store.erasure, files, user_id=WEI)

@@ -176,9 +176,9 @@ async def test_an_unreadable_review_waits_for_a_front_that_can_read_it(store: St
         await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
     first, second = await store.reviews.waiting(HERE, limit=9)
     await damage(store, statement, id=first.id)
-    assert [each.review.id for each in await store.review_messages.claim(limit=1)] == [second.id]
+    assert [each.review.id for each in await store.review_messages.claim(FRONT, limit=1)] == [second.id]
     async with store.shared.database.read() as connection:
-        token = sa.text("SELECT fencing_token FROM reviews WHERE id = :id")
+        token = sa.text("SELECT fencing_token FROM outbox WHERE review_id = :id")
         assert await connection.scalar(token, {"id": first.id}) == 0
     assert job.id == second.job_id
 

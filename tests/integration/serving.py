@@ -123,7 +123,7 @@ async def serving(
         tracing=tracing,
     )
     outbox = Outbox(results)
-    reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
+    reviews = Outbox(ReviewOutbox(store, bot, sender, Uploads(artifacts, signing), front=name))
     desk = Desk(bot, lambda: bot.services, rate_guard=guard, clock=time.time)
     async with bot:
         await bot.login("a-token")

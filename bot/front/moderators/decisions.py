@@ -35,7 +35,7 @@ from bot.front.results.shown_again import show_content
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.moderation.appeals import Pressed
-from bot.store.moderation.review_messages import DueReview
+from bot.store.moderation.review_messages import Case
 from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import Texts, tidy
 
@@ -106,11 +106,11 @@ async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> 
         await show_review(interaction, await store.review_messages.case(key, by.guild_id))
 
 
-async def show_review(interaction: Interaction, due: DueReview) -> None:
+async def show_review(interaction: Interaction, case: Case) -> None:
     """Show a review as the answer, in the language of the moderator."""
     texts = services_of(interaction).texts(interaction)
-    content = review_content(due, texts)
-    await show_content(interaction, content, without=lambda: review_content(due, texts, pictures=False))
+    content = review_content(case, texts)
+    await show_content(interaction, content, without=lambda: review_content(case, texts, pictures=False))
 
 
 async def _block(interaction: Interaction, key: int, reason: str) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Origin, Recipe, Showing
+from bot.domain.outbox import Outgoing
 from bot.domain.quotas import Charge
 from bot.store.database.database import Verbs
 from bot.store.moderation.holds import show_withheld, uphold
@@ -23,12 +24,12 @@ from bot.store.queue.new_jobs import Adding, job_of
 from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.charges import NO_CHARGE
 from bot.store.rows.jobs import load_job, origin_from, origin_json
+from bot.store.rows.outbox import add
 from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.rows.reviews import (
     HOUR_SECONDS,
     Kind,
     Review,
-    message_due,
     open_review,
     readable_reviews,
     settings_of,
@@ -87,7 +88,6 @@ class Appeals(Verbs):
         whose = {"guild_id": origin.guild_id or 0, "user_id": origin.user_id}
         row: dict[str, Any] = {
             "due_at": now + DAY_SECONDS,
-            "next_try_at": None,
             "rule": rule,
             "request": request,
         }
@@ -113,9 +113,10 @@ class Appeals(Verbs):
             hours = (await settings_of(connection, row.guild_id)).hours if row else 0
             values = {"kind": Kind.APPEAL.value, "opened_at": now, "due_at": now + hours * HOUR_SECONDS}
             values |= {"words": words}
-            made = sa.update(reviews).where(refused).values({**values, **message_due(now)})
+            made = sa.update(reviews).where(refused).values(values)
             if row is None or not (await connection.execute(made)).rowcount:
                 raise UserMistake("appeal_over")
+            await add(connection, Outgoing.REVIEW, review_id, now=now)
             changes.results = True
 
     async def appeal_pictures(

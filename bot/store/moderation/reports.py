@@ -8,12 +8,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
+from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
 from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
-from bot.store.rows.reviews import Kind, about_pictures, message_due, open_review, settings_of, waits
+from bot.store.rows.outbox import renew
+from bot.store.rows.reviews import Kind, about_pictures, open_review, settings_of, waits
 from bot.store.tables.reviews import reports, reviews
 
 DAY_SECONDS = 86_400.0
@@ -73,8 +75,9 @@ async def _admit(connection: AsyncConnection, user_id: int, *, now: float) -> No
 async def _tell(connection: AsyncConnection, job: Job, guild_id: int, *, now: float) -> None:
     """Open a review, or make the message of the open one due again."""
     mine = (reviews.c.job_id == job.id) & about_pictures() & waits()
-    changed = await connection.execute(sa.update(reviews).where(mine).values(message_due(now)))
-    if not changed.rowcount:
+    found = list(await connection.scalars(sa.select(reviews.c.id).where(mine).with_for_update()))
+    await renew(connection, Outgoing.REVIEW, found, now=now)
+    if not found:
         whose = {"guild_id": guild_id, "user_id": job.origin.user_id}
         await open_review(connection, Kind.REPORT, **whose, now=now, job_id=job.id)
 

@@ -1,12 +1,8 @@
-"""The outbox of moderators' messages: one for each review, which shows the review's state.
-
-A message that is due is leased to one front at a time. A change of the review makes it due again; then
-an attempt under way can no longer settle it.
-"""
+"""The moderators' messages: one for each review, which shows the review's state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
-from bot.store.database.database import Verbs
+from bot.domain.outbox import Due, Outgoing
 from bot.store.moderation.appeals import DUE, LEFT
-from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
+from bot.store.rows.jobs import load_jobs, unreadable_among
+from bot.store.rows.outbox import OutboxVerbs, ended
 from bot.store.rows.reviews import (
     Kind,
     Review,
@@ -27,16 +24,16 @@ from bot.store.rows.reviews import (
     review_of,
     settings_of,
 )
+from bot.store.tables.outbox import outbox
 from bot.store.tables.reviews import reports, reviews
 
-LEASE_SECONDS = 60.0
-FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 SHOWN_REPORTS = 5
+SENT = "sent"  # the outcome of a message that is up to date
 
 
 @dataclass(frozen=True, kw_only=True)
-class DueReview:
-    """A review whose message is due.
+class Case:
+    """A review with all that its message shows.
 
     `job` is None for a review without a job, or whose job is gone. `place` is the channel to post in, None
     before a server has chosen one. `reported` are the latest reasons of `count` reports. With `answers`, the
@@ -52,55 +49,57 @@ class DueReview:
     reported: tuple[str, ...]
     count: int
     answers: bool
-    attempts: int
-    fencing_token: int
     first: Review | None = None
     appeals: int = 0
     accepted: int = 0
 
+
+@dataclass(frozen=True, kw_only=True)
+class DueReview(Due):
+    """A review whose message is due."""
+
+    case: Case
+
     @property
-    def tried_before(self) -> bool:
-        """Whether an earlier attempt may have posted the message."""
-        return self.fencing_token > 1
+    def review(self) -> Review:
+        """The review."""
+        return self.case.review
+
+    @property
+    def subject(self) -> tuple[Outgoing, str | int]:
+        """What the message shows: the review."""
+        return Outgoing.REVIEW, self.review.id
 
 
-class ReviewMessages(Verbs):
+class ReviewMessages(OutboxVerbs):
     """The verbs of the moderators' messages."""
 
-    async def claim(self, *, limit: int) -> list[DueReview]:
-        """Lease messages that are due, the longest due first.
+    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[DueReview]:
+        """Claim messages that are due, the longest due first; no other front has them until they end.
 
-        Reviews that this version cannot read are passed over: they wait for a front that can.
+        Reviews that this version cannot read are passed over: they wait for a front that can. A front may
+        claim its own messages again. Pass the ids that it is sending now as `held`.
         """
-        await self._shared.tell_time()
-        now = self._clock()
-        over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + FURTHEST_RETRY)
-        over &= reviews.c.next_try_at.is_not(None)  # so that SQLite does not read these in the index
-        look = sa.select(reviews).where(over, reviews.c.kind != Kind.REFUSED.value)
-        look = look.order_by(reviews.c.next_try_at).with_for_update(skip_locked=True)
-        async with self._database.read() as connection:  # polled often, and a message is rarely due
-            if not await connection.scalar(sa.select(sa.exists().where(over))):
-                return []
+        mine = outbox.c.front.is_(None) | (outbox.c.front == front)
+        due = (await self._look(Outgoing.REVIEW, held=held)).where(mine)
+        if not await self._finds(due):
+            return []
         async with self._database.write() as connection:
-            readable = await _readable(connection, look, limit=limit)
-            leased = {"next_try_at": now + LEASE_SECONDS, "fencing_token": reviews.c.fencing_token + 1}
-            lease = sa.update(reviews).where(reviews.c.id.in_(readable)).values(leased).returning(*reviews.c)
-            rows = list(await connection.execute(lease))
-            return [await self._due(connection, row, readable[row.id]) for row in rows]
+            locked = due.with_for_update(skip_locked=True)
+            found = await self._claim(connection, locked, _reviews, limit=limit, front=front)
+            return [
+                DueReview(**values, case=await _case(connection, row, job)) for values, (row, job) in found
+            ]
 
-    async def case(self, review_id: int, guild_id: int) -> DueReview:
-        """Return a review of a server with all that its message shows; raises UserMistake `review_gone`.
-
-        It is not leased: a message of the review may be on its way.
-        """
+    async def case(self, review_id: int, guild_id: int) -> Case:
+        """Return a review of a server with all that its message shows; raises UserMistake `review_gone`."""
         mine = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
         look = sa.select(reviews).where(mine, reviews.c.kind != Kind.REFUSED.value)
         async with self._database.read() as connection:
-            readable = await _readable(connection, look, limit=1)
-            row = (await connection.execute(look)).one_or_none()
-            if row is None or row.id not in readable:
+            found = await _readable(connection, list(await connection.execute(look)))
+            if review_id not in found:
                 raise UserMistake("review_gone")
-            return await self._due(connection, row, readable[row.id])
+            return await _case(connection, *found[review_id])
 
     async def settle(
         self, due: DueReview, *, message_id: int | None, channel_id: int | None, told: bool = True
@@ -109,45 +108,46 @@ class ReviewMessages(Verbs):
 
         A message that was posted is remembered, even if the review has changed meanwhile.
         """
-        place = {"message_id": message_id, "channel_id": channel_id}
         mine = reviews.c.id == due.review.id
-        over = {"next_try_at": None, "attempts": 0, "trouble": ""}
-        if due.answers:
-            over["answer"] = None if told else LEFT
+        place = {"message_id": message_id, "channel_id": channel_id} if message_id is not None else {}
+        over = {"trouble": ""} | ({"answer": None if told else LEFT} if due.case.answers else {})
         async with self._database.write() as connection:
-            if message_id is not None:
-                await connection.execute(sa.update(reviews).where(mine).values(place))
-            same = mine & (reviews.c.fencing_token == due.fencing_token)
-            await connection.execute(sa.update(reviews).where(same).values(over))
+            # Every transaction locks reviews before their messages.
+            await connection.execute(sa.select(reviews.c.id).where(mine).with_for_update())
+            settled = await ended(connection, due, outcome=SENT, settled_at=self._clock())
+            if values := place | (over if settled else {}):
+                await connection.execute(sa.update(reviews).where(mine).values(values))
 
-    async def retry(self, due: DueReview, *, seconds: float, trouble: str = "", lost: bool = False) -> None:
-        """Make the message due again in some seconds; with `lost`, in a new message."""
-        same = (reviews.c.id == due.review.id) & (reviews.c.fencing_token == due.fencing_token)
-        again_at = self._clock() + min(seconds, FURTHEST_RETRY)
-        values: dict[str, Any] = {"next_try_at": again_at, "attempts": reviews.c.attempts + 1}
-        values |= {"trouble": trouble} | ({"message_id": None, "channel_id": None} if lost else {})
+    async def note_trouble(self, due: DueReview, trouble: str, *, lost: bool = False) -> None:
+        """Note why the message cannot be sent; if it is `lost`, the next attempt posts a new message.
+
+        Nothing changes after a later claim of the message.
+        """
+        values: dict[str, Any] = {"trouble": trouble}
+        values |= {"message_id": None, "channel_id": None} if lost else {}
+        current = sa.exists().where(outbox.c.id == due.id, outbox.c.fencing_token == due.fencing_token)
+        mine = sa.update(reviews).where(reviews.c.id == due.review.id, current)
         async with self._database.write() as connection:
-            await connection.execute(sa.update(reviews).where(same).values(values))
+            await connection.execute(mine.values(values))
 
-    async def _due(self, connection: Any, row: Any, job: Job | None) -> DueReview:
-        mine = reports.c.job_id == (row.job_id or "")
-        count = await connection.scalar(sa.select(sa.func.count()).select_from(reports).where(mine))
-        latest = sa.select(reports.c.reason).where(mine).order_by(reports.c.at.desc()).limit(SHOWN_REPORTS)
-        reasons: Sequence[str] = list(await connection.scalars(latest))
-        settings = await settings_of(connection, row.guild_id)
-        review = review_of(row)
-        about = await _about_appeal(connection, review) if review.kind is Kind.APPEAL else {}
-        return DueReview(
-            review=review,
-            **about,
-            job=None if job is None or job.deleted_at is not None else job,
-            place=settings.channel_id,
-            reported=tuple(filter(None, reasons)),
-            count=count or 0,
-            answers=row.answer == DUE,
-            attempts=row.attempts,
-            fencing_token=row.fencing_token,
-        )
+
+async def _case(connection: AsyncConnection, row: Any, job: Job | None) -> Case:
+    mine = reports.c.job_id == (row.job_id or "")
+    count = await connection.scalar(sa.select(sa.func.count()).select_from(reports).where(mine))
+    latest = sa.select(reports.c.reason).where(mine).order_by(reports.c.at.desc()).limit(SHOWN_REPORTS)
+    reasons: Sequence[str] = list(await connection.scalars(latest))
+    settings = await settings_of(connection, row.guild_id)
+    review = review_of(row)
+    about = await _about_appeal(connection, review) if review.kind is Kind.APPEAL else {}
+    return Case(
+        review=review,
+        **about,
+        job=None if job is None or job.deleted_at is not None else job,
+        place=settings.channel_id,
+        reported=tuple(filter(None, reasons)),
+        count=count or 0,
+        answers=row.answer == DUE,
+    )
 
 
 async def _about_appeal(connection: AsyncConnection, appeal: Review) -> dict[str, Any]:
@@ -165,22 +165,19 @@ async def _about_appeal(connection: AsyncConnection, appeal: Review) -> dict[str
     return {"first": next(iter(readable_reviews(rows)), None), "appeals": counts[0], "accepted": counts[1]}
 
 
-async def _readable(
-    connection: AsyncConnection, look: sa.Select[Any], *, limit: int
-) -> dict[int, Job | None]:
-    """Return the first reviews of `look` that this version can read, by id, each with its job."""
-    passed: set[int] = set()
-    while True:
-        others = look.where(reviews.c.id.not_in(passed)) if passed else look
-        rows = list(await connection.execute(others.limit(limit)))
-        job_ids = [row.job_id for row in rows if row.job_id]
-        found = await load_jobs(connection, job_ids)
-        unreadable = await unreadable_among(connection, job_ids, found)
-        of_id = {job.id: job for job in found}
-        readable = {
-            review.id: of_id.get(review.job_id or "")
-            for review in readable_reviews(row for row in rows if row.job_id not in unreadable)
-        }
-        if len(readable) == len(rows) or len(passed) > MOST_NEWER:
-            return readable
-        passed |= {row.id for row in rows} - readable.keys()
+async def _reviews(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, tuple[Any, Job | None]]:
+    look = sa.select(reviews).where(reviews.c.id.in_([row.review_id for row in rows]))
+    found = await _readable(connection, list(await connection.execute(look)))
+    return {row.id: found[row.review_id] for row in rows if row.review_id in found}
+
+
+async def _readable(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, tuple[Any, Job | None]]:
+    """Return the rows of reviews that this version can read, by id, each with its job."""
+    job_ids = [row.job_id for row in rows if row.job_id]
+    found = await load_jobs(connection, job_ids)
+    unreadable = await unreadable_among(connection, job_ids, found)
+    of_id, of_row = {job.id: job for job in found}, {row.id: row for row in rows}
+    return {
+        review.id: (of_row[review.id], of_id.get(review.job_id or ""))
+        for review in readable_reviews(row for row in rows if row.job_id not in unreadable)
+    }

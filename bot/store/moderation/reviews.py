@@ -13,18 +13,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Job
+from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.appeals import end_appeal
 from bot.store.moderation.holds import ANYWAY, hold_pictures, rule_on
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
+from bot.store.rows.outbox import UNSETTLED, renew
 from bot.store.rows.reviews import (
     Kind,
     Review,
     ReviewSettings,
     about_pictures,
     close,
-    message_due,
     open_for_held,
     readable_reviews,
     review_of,
@@ -32,6 +33,7 @@ from bot.store.rows.reviews import (
     waits,
 )
 from bot.store.rows.revisions import hold_server
+from bot.store.tables.outbox import outbox
 from bot.store.tables.reviews import review_settings, reviews
 
 ACTS: Mapping[Outcome, Act] = MappingProxyType(
@@ -75,7 +77,7 @@ class Reviews(Verbs):
             key = [review_settings.c.guild_id]
             await connection.execute(row.on_conflict_do_update(index_elements=key, set_=dict(changes)))
             unseen = waits() & (reviews.c.guild_id == by.guild_id) & reviews.c.message_id.is_(None)
-            await connection.execute(sa.update(reviews).where(unseen).values(message_due(now)))
+            await renew(connection, Outgoing.REVIEW, sa.select(reviews.c.id).where(unseen), now=now)
             await note(connection, Act.REVIEW, by, at=now, before=before, after=after)
             changed.results = True
         return ReviewSettings(**after)
@@ -144,7 +146,9 @@ class Reviews(Verbs):
     async def forget(self, *, before: float, limit: int) -> int:
         """Delete reviews that ended before this time and expired refusals; return how many."""
         ended = reviews.c.outcome.is_not(None) & (reviews.c.decided_at < before)
-        ended &= reviews.c.next_try_at.is_(None) & reviews.c.answer.is_(None)
+        ended &= reviews.c.answer.is_(None) & ~sa.exists().where(
+            outbox.c.review_id == reviews.c.id, UNSETTLED
+        )
         refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
         old = ended | refused
         some = reviews.c.id.in_(sa.select(reviews.c.id).where(old).limit(limit))

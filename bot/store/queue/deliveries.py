@@ -33,12 +33,13 @@ class Deliveries(OutboxVerbs):
         cannot read are passed over: they wait for a front that can. A front may claim its own
         deliveries again. Pass the ids that it is sending now as `held`.
         """
-        await self._shared.tell_time()
-        due = look_for(Outgoing.RESULT, self._clock(), held=held)
-        mine = due.join(jobs, jobs.c.id == outbox.c.job_id).where(shown_by(front))
-        mine = mine.with_for_update(skip_locked=True, of=[outbox, jobs])
+        due = await self._look(Outgoing.RESULT, held=held)
+        due = due.join(jobs, jobs.c.id == outbox.c.job_id).where(shown_by(front))
+        if not await self._finds(due):
+            return []
         async with self._database.write() as connection:
-            found = await self._claim(connection, mine, _jobs, limit=limit)
+            locked = due.with_for_update(skip_locked=True, of=[outbox, jobs])
+            found = await self._claim(connection, locked, _jobs, limit=limit)
             await _adopt(connection, front, [job.id for _, job in found])
         return [
             Delivery(**values, job=replace(job, origin=replace(job.origin, front=front)))

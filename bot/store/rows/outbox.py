@@ -45,6 +45,16 @@ class OutboxVerbs(Verbs):
         async with self._database.write() as connection:
             await ended(connection, due, next_try_at=at, front=None)
 
+    async def _look(self, kind: Outgoing, *, held: Collection[int]) -> sa.Select[Any]:
+        """Return the select of messages that are due now."""
+        await self._shared.tell_time()
+        return look_for(kind, self._clock(), held=held)
+
+    async def _finds(self, look: sa.Select[Any]) -> bool:
+        """Return whether a message is due: it is polled often, and one rarely is."""
+        async with self._database.read() as connection:
+            return (await connection.execute(look.limit(1))).first() is not None
+
     async def _claim(
         self,
         connection: AsyncConnection,
@@ -66,10 +76,8 @@ class OutboxVerbs(Verbs):
         ]
 
 
-def look_for(
-    kind: Outgoing, now: float, *shown: sa.Column[Any], held: Collection[int] = ()
-) -> sa.Select[Any]:
-    """Return the select of messages that are due now, the longest due first, with the columns `shown`.
+def look_for(kind: Outgoing, now: float, *, held: Collection[int] = ()) -> sa.Select[Any]:
+    """Return the select of messages that are due now, the longest due first.
 
     `held` are the rows that the front is sending now. A retry time beyond the longest pause means that the
     clock was set back: the row is due, as is a row that was not tried yet.
@@ -77,7 +85,7 @@ def look_for(
     at = outbox.c.next_try_at
     over = (at <= now) | (at > now + FURTHEST_RETRY) | (outbox.c.attempts == 0)
     columns = outbox.c.id, SUBJECTS[kind], outbox.c.attempts, outbox.c.fencing_token
-    due = sa.select(*columns, *shown).where(outbox.c.kind == kind.value, UNSETTLED, over)
+    due = sa.select(*columns).where(outbox.c.kind == kind.value, UNSETTLED, over)
     return due.where(outbox.c.id.not_in(held)).order_by(at, outbox.c.id)
 
 

@@ -12,6 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
+from bot.domain.outbox import Outgoing
+from bot.store.rows.outbox import add, renew
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.tables.queue import images, jobs
 from bot.store.tables.reviews import reports, review_settings, reviews
@@ -104,12 +106,16 @@ async def settings_of(connection: AsyncConnection, guild_id: int) -> ReviewSetti
 async def open_review(
     connection: AsyncConnection, kind: Kind, *, guild_id: int, user_id: int, now: float, **values: Any
 ) -> int:
-    """Add a review, whose message is due at once, and return its id."""
+    """Add a review, and return its id; its message is due at once, but for a refusal."""
     hours = (await settings_of(connection, guild_id)).hours
     row = {"kind": kind.value, "guild_id": guild_id, "user_id": user_id, "opened_at": now}
-    row |= {"due_at": now + hours * HOUR_SECONDS, "next_try_at": now, **values}
-    key = (await connection.execute(sa.insert(reviews).values(row))).inserted_primary_key
-    return int(key[0]) if key else 0
+    row |= {"due_at": now + hours * HOUR_SECONDS, **values}
+    made: int = (
+        await connection.execute(sa.insert(reviews).values(row).returning(reviews.c.id))
+    ).scalar_one()
+    if kind is not Kind.REFUSED:
+        await add(connection, Outgoing.REVIEW, made, now=now)
+    return made
 
 
 async def open_for_held(connection: AsyncConnection, job_id: str, *, now: float) -> None:
@@ -136,18 +142,15 @@ def about_pictures() -> sa.ColumnElement[bool]:
     return reviews.c.kind.in_([Kind.HOLD.value, Kind.REPORT.value])
 
 
-def message_due(now: float) -> dict[str, Any]:
-    """Return the values that make a review's message due; an attempt under way can no longer settle it."""
-    return {"next_try_at": now, "attempts": 0, "fencing_token": reviews.c.fencing_token + 1}
-
-
 async def close(
     connection: AsyncConnection, which: sa.ColumnElement[bool], outcome: Outcome, *, now: float, **values: Any
 ) -> list[Any]:
     """End those reviews of `which` that wait, and return their rows; their messages become due."""
-    ended = {"outcome": outcome.value, "decided_at": now, **values, **message_due(now)}
+    ended = {"outcome": outcome.value, "decided_at": now, **values}
     closing = sa.update(reviews).where(which, waits()).values(ended).returning(*reviews.c)
-    return list(await connection.execute(closing))
+    rows = list(await connection.execute(closing))
+    await renew(connection, Outgoing.REVIEW, [row.id for row in rows], now=now)
+    return rows
 
 
 async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now: float) -> None:
@@ -157,8 +160,8 @@ async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now
     await connection.execute(sa.update(reviews).where(mine, reviews.c.words != "").values(words=""))
     for other in await _sharing(connection, job_ids):
         await open_for_held(connection, other, now=now)
-    decided = mine & reviews.c.message_id.is_not(None)
-    await connection.execute(sa.update(reviews).where(decided).values({"reason": "", **message_due(now)}))
+    decided = sa.update(reviews).where(mine, reviews.c.message_id.is_not(None)).values(reason="")
+    await _changed(connection, decided, now=now)
 
 
 async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: int, *, now: float) -> None:
@@ -170,21 +173,24 @@ async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: 
     refused = reviews.c.kind == Kind.REFUSED.value
     await connection.execute(sa.delete(reviews).where(theirs, refused))
     await close(connection, theirs, Outcome.WITHDRAWN, now=now)
-    silent: dict[str, Any] = {"user_id": number, "request": sa.null(), "words": "", "reason": ""}
-    silent |= {"answer": None, **message_due(now)}
-    await connection.execute(sa.update(reviews).where(theirs).values(silent))
+    silent = {"user_id": number, "request": sa.null(), "words": "", "reason": "", "answer": None}
+    await _changed(connection, sa.update(reviews).where(theirs).values(silent), now=now)
+    seen = waits() | reviews.c.message_id.is_not(None)
     reported = sa.select(reports.c.job_id).where(reports.c.user_id == user_id)
-    quoting = reviews.c.job_id.in_(reported) & (waits() | reviews.c.message_id.is_not(None))
-    await connection.execute(sa.update(reviews).where(quoting).values(message_due(now)))
+    quoting = sa.select(reviews.c.id).where(reviews.c.job_id.in_(reported), seen)
+    await renew(connection, Outgoing.REVIEW, quoting, now=now)
     await connection.execute(sa.delete(reports).where(reports.c.user_id == user_id))
     decided = reviews.c.decided_by == user_id
-    appealed = reviews.c.job_id.in_(sa.select(reviews.c.job_id).where(decided)) & (
-        reviews.c.kind == Kind.APPEAL.value
-    )
-    naming = appealed & (waits() | reviews.c.message_id.is_not(None))
-    await connection.execute(sa.update(reviews).where(naming).values(message_due(now)))
-    renamed = {"decided_by": number, **message_due(now)}
-    await connection.execute(sa.update(reviews).where(decided).values(renamed))
+    appealed = reviews.c.job_id.in_(sa.select(reviews.c.job_id).where(decided))
+    naming = sa.select(reviews.c.id).where(appealed, reviews.c.kind == Kind.APPEAL.value, seen)
+    await renew(connection, Outgoing.REVIEW, naming, now=now)
+    await _changed(connection, sa.update(reviews).where(decided).values(decided_by=number), now=now)
+
+
+async def _changed(connection: AsyncConnection, changing: sa.Update, *, now: float) -> None:
+    """Change reviews; their messages become due."""
+    changed = await connection.scalars(changing.returning(reviews.c.id))
+    await renew(connection, Outgoing.REVIEW, list(changed), now=now)
 
 
 async def _sharing(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:

@@ -28,11 +28,7 @@ reviews = sa.Table(
     sa.Column("answer", sa.String(8)),  # to a declined prompt: due, or left for the person's next answer
     sa.Column("channel_id", sa.BigInteger),  # of the moderators' message
     sa.Column("message_id", sa.BigInteger),
-    sa.Column("next_try_at", sa.Double),  # null while the message is up to date
-    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("fencing_token", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("trouble", sa.String(32), nullable=False, server_default=""),
-    sa.Index(None, "next_try_at"),
     sa.Index(None, "outcome", "due_at"),
     sa.Index(None, "guild_id", "outcome", "opened_at"),
     sa.Index(None, "job_id"),

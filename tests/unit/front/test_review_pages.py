@@ -15,7 +15,7 @@ from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.review import settings_lines, waiting_lines
-from bot.store.moderation.review_messages import DueReview
+from bot.store.moderation.review_messages import Case
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.jobs import origin_json
 from bot.store.rows.recipes import recipe_values
@@ -70,9 +70,9 @@ REVIEW = Review(
 )
 
 
-def due(review: Review = REVIEW, job: Job | None = JOB, **more: Any) -> DueReview:
-    facts: dict[str, Any] = {"place": CHANNEL, "reported": (), "count": 0, "answers": False, "attempts": 0}
-    return DueReview(review=review, job=job, fencing_token=1, **{**facts, **more})
+def due(review: Review = REVIEW, job: Job | None = JOB, **more: Any) -> Case:
+    facts: dict[str, Any] = {"place": CHANNEL, "reported": (), "count": 0, "answers": False}
+    return Case(review=review, job=job, **{**facts, **more})
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))

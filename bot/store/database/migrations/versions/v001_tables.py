@@ -227,14 +227,12 @@ CREATE TABLE reviews (
     user_id BIGINT NOT NULL, rule VARCHAR(255) DEFAULT '' NOT NULL, words TEXT DEFAULT '' NOT NULL,
     request JSON, opened_at {double} NOT NULL, due_at {double} NOT NULL, outcome VARCHAR(16),
     decided_at {double}, decided_by BIGINT, reason TEXT DEFAULT '' NOT NULL, answer VARCHAR(8),
-    channel_id BIGINT, message_id BIGINT, next_try_at {double}, attempts INTEGER DEFAULT '0' NOT NULL,
-    fencing_token BIGINT DEFAULT '0' NOT NULL, trouble VARCHAR(32) DEFAULT '' NOT NULL,
+    channel_id BIGINT, message_id BIGINT, trouble VARCHAR(32) DEFAULT '' NOT NULL,
     CONSTRAINT pk_reviews PRIMARY KEY (id)
 );
 CREATE INDEX ix_reviews_decided_by ON reviews (decided_by);
 CREATE INDEX ix_reviews_guild_id_outcome_opened_at ON reviews (guild_id, outcome, opened_at);
 CREATE INDEX ix_reviews_job_id ON reviews (job_id);
-CREATE INDEX ix_reviews_next_try_at ON reviews (next_try_at);
 CREATE INDEX ix_reviews_outcome_due_at ON reviews (outcome, due_at);
 CREATE INDEX ix_reviews_user_id_kind_opened_at ON reviews (user_id, kind, opened_at);
 CREATE TABLE review_settings (
