@@ -75,8 +75,8 @@ class Artifacts:
         """Return a function for other threads: the PNG of a sha256, None where it cannot be read in time."""
 
         def read(digest: str) -> bytes | None:
-            name = f"{digest[:2]}/{digest}.png"
-            if not _NAME.fullmatch(name):
+            name = name_of_png(digest)
+            if not is_name(name):
                 return None
             found = asyncio.run_coroutine_threadsafe(self.get(name, tidy=False), loop)
             try:
@@ -201,6 +201,11 @@ def open_place(url: str) -> tuple[Any, str]:
             f"queue.artifacts: {quoted(place)} is neither a folder nor an address of fsspec."
         ) from error
     return files, str(root)
+
+
+def name_of_png(digest: str) -> str:
+    """Return the name of the PNG with this sha256, in hexadecimal; no name where it is none."""
+    return f"{digest[:2]}/{digest}.png"
 
 
 def is_name(text: str) -> bool:

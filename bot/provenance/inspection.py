@@ -6,6 +6,7 @@ own. Nothing is fetched, no pixel is decoded, and XMP is not parsed as XML.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +15,7 @@ from enum import StrEnum
 
 import PIL.Image
 
-from bot.provenance.xmp import aigc_in, source_type_in
+from bot.provenance.xmp import KEYWORD, aigc_in, source_type_in
 from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, UNREADABLE
 
 AI = frozenset(
@@ -56,6 +57,7 @@ class Kind(StrEnum):
     XMP = "xmp"
     AIGC = "aigc"
     SETTINGS = "settings"
+    OWN = "own"  # the file as the bot painted it, by its sha256
     KNOWN = "known"  # the picture, by its perceptual hash
 
 
@@ -78,6 +80,15 @@ class Mark:
 def marks_of(data: bytes) -> list[Mark]:
     """Return the marks that the readers find in a file; a file that cannot be read has none."""
     return [mark for read in READERS for mark in read(data)]
+
+
+def digest_of(data: bytes) -> str:
+    """Return the sha256 of a file without its marks, in hexadecimal: that of a painted file's kept form."""
+    if b"caBX" in data or KEYWORD in data:
+        from bot.provenance.manifests import unmarked  # noqa: PLC0415 - its library is slow to load
+
+        data = unmarked(data)
+    return hashlib.sha256(data).hexdigest()
 
 
 def answer_of(marks: Collection[Mark]) -> Answer:

@@ -266,6 +266,8 @@ class Life:
         await known.is_refused(SERVER, number)
         await known.painted(SERVER, number)
         await known.painted(None, number)
+        await known.painted_anywhere([number, ~number % 2**64])
+        await known.is_result("aa/none.png")
         await known.block(number, BY)
         await known.blocking(SERVER, number)
         await known.unblock(number, BY)

@@ -18,6 +18,7 @@ from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.levels import Level
 from bot.store import Store
 from bot.store.moderation import known
+from bot.store.rows import hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from bot.store.rows.hashes import Hashes
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
@@ -78,6 +79,24 @@ async def test_a_picture_that_the_bot_painted_here_is_known_and_one_that_somebod
     assert [await store.known.painted(HERE, number) for number in (CAT, near)] == [True, True]
     assert [await store.known.painted(HERE, number) for number in (far, DOG, 1)] == [False, False, False]
     assert [await store.known.painted(place, CAT) for place in (THERE, None)] == [False, False]
+
+
+async def test_a_picture_is_known_in_whatever_server_it_was_painted_and_by_its_very_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashes, "PLACES_AT_ONCE", 2)
+    assert not await store.known.painted_anywhere([CAT])
+    for number, place in enumerate((None, HERE, HERE + 1, HERE + 2, THERE), start=1):
+        await painted(
+            store, asked(number, guild_id=place), Hashes(result=~CAT % 2**64, start=DOG), start="aa/a.png"
+        )
+    assert not await store.known.painted_anywhere([CAT, DOG, 1])
+    await store.jobs.enqueue(recipe(), asked(9, guild_id=THERE))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="bb/own.png", seconds=1.0, hashes=Hashes(result=CAT))
+    assert await store.known.painted_anywhere([1, changed(CAT, LIKELY_DISTANCE)])
+    assert not await store.known.painted_anywhere([changed(CAT, LIKELY_DISTANCE + 1)])
+    assert [await store.known.is_result(name) for name in ("bb/own.png", "aa/a.png")] == [True, False]
 
 
 async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:

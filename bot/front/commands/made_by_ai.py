@@ -9,6 +9,7 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import hash_of_file, hashes_of_tiles
+from bot.files.artifacts import name_of_png
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import MessageMenu, make_menu
@@ -25,7 +26,7 @@ from sdjax_engine.errors import InvalidRequest
 NAME = "Made by AI?"
 MOST_PICTURES = 4  # of one message
 SHOWN_NAME = 60
-KNOWN = Mark(kind=Kind.KNOWN, says=Answer.YES)
+OWN, KNOWN = (Mark(kind=kind, says=Answer.YES) for kind in (Kind.OWN, Kind.KNOWN))
 
 
 def made_by_ai_menu() -> MessageMenu:
@@ -44,7 +45,7 @@ async def made_by_ai(interaction: Interaction, message: discord.Message) -> None
     services.pace.admit(sender_of(interaction), files=0 if own else len(pictures))
     await acknowledge(interaction, private=True)
     if own:
-        lines = [line_of(each.name, [KNOWN], texts) for each in pictures]
+        lines = [line_of(each.name, [OWN], texts) for each in pictures]
     else:
         async with services.attachments.turn(sender_of(interaction)) as turn:
             lines = [await _line(interaction, each, turn) for each in pictures]
@@ -62,12 +63,21 @@ async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -
         with of_message():
             if picture.size is not None:
                 services.attachments.check(picture.size, what=picture.what)
-            marks, png = await services.attachments.inspected(picture.address, what=picture.what, turn=turn)
+            found = await services.attachments.inspected(picture.address, what=picture.what, turn=turn)
     except (InvalidRequest, UserMistake) as error:
         return texts.line(texts.mistake(error, tell=lambda detail: shown(str(detail), SHOWN_NAME)), mark="- ")
-    if await _is_known(interaction, png):
+    marks, digest, png = found
+    if await _is_own(interaction, digest):
+        marks = [*marks, OWN]
+    elif await _is_known(interaction, png):
         marks = [*marks, KNOWN]
     return line_of(picture.name, marks, texts)
+
+
+async def _is_own(interaction: Interaction, digest: str) -> bool:
+    """Return whether a file is one that the bot painted, for anyone; `digest` as `digest_of` returns it."""
+    is_result = services_of(interaction).store.known.is_result
+    return await while_unavailable(PATIENCE_SECONDS, is_result, name_of_png(digest))
 
 
 async def _is_known(interaction: Interaction, png: bytes) -> bool:
@@ -102,5 +112,6 @@ def _reason(kind: Kind, texts: Texts) -> str:
         Kind.XMP: texts.gettext("metadata (XMP)"),
         Kind.AIGC: texts.gettext("metadata (AIGC)"),
         Kind.SETTINGS: texts.gettext("settings of a picture generator"),
+        Kind.OWN: texts.gettext("painted by this bot"),
         Kind.KNOWN: texts.gettext("painted by this bot, or almost identical"),
     }[kind]

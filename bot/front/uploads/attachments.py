@@ -122,12 +122,15 @@ class Attachments:
         picture = await self._decoder.picture(data, what=what, used=used)
         return await self._decoder.with_manifest(picture, data, what=what, used=used)
 
-    async def inspected(self, address: str, *, what: str, turn: Turn) -> tuple[list[Mark], bytes]:
-        """Return the marks of AI in the picture at `address`, and the picture as a clean PNG."""
+    async def inspected(self, address: str, *, what: str, turn: Turn) -> tuple[list[Mark], str, bytes]:
+        """Return the marks of AI in the picture at `address`, its `digest_of`, and it as a clean PNG.
+
+        The digest is empty where the marks could not be read.
+        """
         data = await self.fetch(address, what=what, turn=turn)
         used = functools.partial(self._charge, turn)
         picture = await self._decoder.picture(data, what=what, used=used)
-        return await self._decoder.marks(data, what=what, used=used), picture.png
+        return *await self._decoder.marks(data, what=what, used=used), picture.png
 
     async def fetch(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the bytes of the file at `address`, which must be one of Discord's.

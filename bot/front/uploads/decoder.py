@@ -82,13 +82,17 @@ class Decoder:
             return picture
         return replace(picture, png=with_manifest(picture.png, found[0])) if found else picture
 
-    async def marks(self, data: bytes, *, what: str, used: Used = _ignore) -> list[Mark]:
-        """Return the marks of AI in a file; none where reading them fails. `used` as in `picture`."""
+    async def marks(self, data: bytes, *, what: str, used: Used = _ignore) -> tuple[list[Mark], str]:
+        """Return the marks of AI in a file, and its `digest_of`; none where reading them fails.
+
+        `used` as in `picture`.
+        """
         try:
             answer, _ = await self._decode(MARKS, data, what, used)
         except (InvalidRequest, UserMistake):
-            return []
-        return [Mark(kind=Kind(kind), says=Answer(says)) for kind, says in answer["marks"]]
+            return [], ""
+        marks = [Mark(kind=Kind(kind), says=Answer(says)) for kind, says in answer["marks"]]
+        return marks, answer["digest"]
 
     def mistake(self, problem: str, *, what: str) -> UserMistake | InvalidRequest:
         """Return the error for a person about a problem with a file."""

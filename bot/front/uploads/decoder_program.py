@@ -81,9 +81,10 @@ def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
     if task.kind == MASK:
         return {}, [read_mask(data, limits=limits)]
     if task.kind == MARKS:
-        from bot.provenance.inspection import marks_of  # noqa: PLC0415 - other tasks do without its imports
+        from bot.provenance.inspection import digest_of, marks_of  # noqa: PLC0415 - other tasks need it not
 
-        return {"marks": [[mark.kind, mark.says] for mark in marks_of(data)]}, []
+        marks = [[mark.kind, mark.says] for mark in marks_of(data)]
+        return {"marks": marks, "digest": digest_of(data)}, []
     if task.kind == MANIFEST:
         from bot.provenance.start_manifests import kept_manifest  # noqa: PLC0415
 

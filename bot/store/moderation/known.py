@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,13 +74,23 @@ class Known(Verbs):
 
         None asks about direct messages. Flat pictures have the hashes of others, and are never found.
         """
-        if is_flat(number):
-            return False
-        column = picture_hashes.c
         async with self._database.read() as connection:
-            near = await near_rows(connection, column.id, [guild_id or 0], number, LIKELY_DISTANCE)
-            found = column.id.in_([row_id for row_id, _ in near]) & (column.index != START)
-            return await connection.scalar(sa.select(column.id).where(found).limit(1)) is not None
+            return await _painted(connection, [guild_id or 0], number)
+
+    async def painted_anywhere(self, numbers: Collection[int]) -> bool:
+        """Return whether the bot painted a picture of one of these hashes, as `painted`, for any server."""
+        async with self._database.read() as connection:
+            places = await _places(connection)
+            for number in numbers:
+                if await _painted(connection, places, number):
+                    return True
+        return False
+
+    async def is_result(self, artifact: str) -> bool:
+        """Return whether a file of this name is a picture that the bot painted, for anyone."""
+        look = sa.select(images.c.id).where(images.c.artifact == artifact).limit(1)
+        async with self._database.read() as connection:
+            return await connection.scalar(look) is not None
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""
@@ -176,6 +186,25 @@ class Known(Verbs):
         async with self._database.read() as connection:
             rows = await connection.execute(look.order_by(column.id).limit(MOST_CANDIDATES))
             return {read(row.hash): row.artifact for row in rows}
+
+
+async def _places(connection: AsyncConnection) -> list[int]:
+    """Return the servers that have hashes, 0 for direct messages: one step in an index for each."""
+    column, found = picture_hashes.c.guild_id, [-1]
+    while True:
+        look = sa.select(column).where(column > found[-1]).order_by(column).limit(1)
+        if (place := await connection.scalar(look)) is None:
+            return found[1:]
+        found.append(place)
+
+
+async def _painted(connection: AsyncConnection, places: Sequence[int], number: int) -> bool:
+    if is_flat(number):
+        return False
+    column = picture_hashes.c
+    near = await near_rows(connection, column.id, places, number, LIKELY_DISTANCE)
+    found = column.id.in_([row_id for row_id, _ in near]) & (column.index != START)
+    return await connection.scalar(sa.select(column.id).where(found).limit(1)) is not None
 
 
 def _columns(table: sa.Table) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from bot.store.tables.queue import OWN, images, jobs, start_pictures
 
 START = -1  # in place of an image's index
 MOST_CANDIDATES = 5000  # rows read for each band
+PLACES_AT_ONCE = 100  # servers searched by one statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ async def _store(
 
 
 async def near_rows(
-    connection: AsyncConnection, key: sa.Column[int], places: Collection[int], number: int, reach: int
+    connection: AsyncConnection, key: sa.Column[int], places: Sequence[int], number: int, reach: int
 ) -> set[tuple[int, int]]:
     """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
@@ -127,9 +128,10 @@ async def near_rows(
     column, found = key.table.c, set[tuple[int, int]]()
     apart = _distance(connection, column.hash, number)
     for band, values in enumerate(looked_up(number, reach)):
-        for place in places if values else ():
+        for at in range(0, len(places), PLACES_AT_ONCE) if values else ():
+            some = places[at : at + PLACES_AT_ONCE]
             look = sa.select(key, apart).where(
-                column.guild_id == place, column[f"band_{band}"].in_(values), apart <= reach
+                column.guild_id.in_(some), column[f"band_{band}"].in_(values), apart <= reach
             )
             rows = await connection.execute(look.limit(MOST_CANDIDATES))
             found.update((each, differing) for each, differing in rows)

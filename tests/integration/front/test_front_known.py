@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import PIL.Image
 from front_tools import refusal, text_of
 from serving import Served
+from shapes import file_of, sent_again, shapes
 
 from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
@@ -21,24 +21,6 @@ from sdjax_engine.images import encode_png
 MENU = "Whose picture is this?"
 NOBODY = "No kept request of this server has a picture like this."
 BLOCKED = "“image” is blocked here, or almost identical to a blocked picture: start from another."
-
-
-def shapes(seed: int) -> PIL.Image.Image:
-    """A picture of soft shapes, another for each seed."""
-    rng = np.random.default_rng(seed)
-    small = PIL.Image.fromarray(rng.integers(0, 256, (7, 7, 3), dtype=np.uint8))
-    return small.resize((128, 128), PIL.Image.Resampling.BICUBIC)
-
-
-def file_of(picture: PIL.Image.Image, kind: str = "PNG", **how: Any) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, kind, **how)
-    return file.getvalue()
-
-
-def sent_again(picture: PIL.Image.Image) -> bytes:
-    """The picture as somebody else sends it: smaller, and as JPEG."""
-    return file_of(picture.resize((90, 90)), "JPEG", quality=60)
 
 
 async def painted(served: Served, member: Member, prompt: str, picture: PIL.Image.Image) -> tuple[Job, Any]:

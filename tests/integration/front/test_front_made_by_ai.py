@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from front_tools import refusal
+from front_tools import refusal, text_of
 from serving import Served
-from test_front_known import file_of, painted, sent_again, shapes
+from shapes import file_of, sent_again, shapes
+from test_front_known import painted
 
 from bot.config import ProvenanceConfig
 from bot.front.commands.made_by_ai import NAME
@@ -21,7 +22,8 @@ async def test_everybody_learns_of_each_picture_whether_ai_made_it_and_never_who
 ) -> None:
     boat, house = shapes(1), shapes(2)
     job, shown = await painted(served, yuna, "a boat", boat)
-    signed = open_signing(ProvenanceConfig(folder=str(tmp_path))).signed(file_of(house))
+    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)))
+    signed, original = signing.signed(file_of(house)), signing.signed(file_of(boat))
     posted = await yuna.say(
         "look",
         ("signed.png", signed, "image/png"),
@@ -29,6 +31,11 @@ async def test_everybody_learns_of_each_picture_whether_ai_made_it_and_never_who
         ("drawn.webp", file_of(shapes(3), "WEBP"), "image/webp"),
         ("broken.png", signed[:200], "image/png"),
     )
+    file = await yuna.say("mine", ("original.png", original, "image/png"), channel="dm")
+    menu = await yuna.menu(file, NAME)
+    said = text_of(await yuna.message_of(menu, lambda seen: bool(text_of(seen)), channel="dm"))
+    assert "original.png · **예** · 서명된 매니페스트" in said
+    assert "이 봇이 그린 그림" in said  # though its hash is of another place
     said = await refusal(ravi, await ravi.menu(posted, NAME))
     lines = said.strip().splitlines()
     assert lines[0] == "### Made by AI?"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from front_tools import ephemeral, fields, finished, job_of, refusal, refused_form, text_of
 from serving import Served, serving
-from test_front_known import file_of, shapes
+from shapes import file_of, shapes
 from test_front_pictures import TWO_SIZES, kept, picture
 
 from bot.config import Config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import io
 import os
 from pathlib import Path
@@ -164,11 +165,12 @@ async def test_a_decoder_gets_no_secrets_of_the_bot(monkeypatch: pytest.MonkeyPa
 async def test_marks_are_read_within_the_limits_and_a_reader_that_breaks_finds_none() -> None:
     signed = ManifestSigner(self_made()).sign(png(40, 20))
     spent: list[float] = []
-    marks = await decoder().marks(signed, what="“image”", used=spent.append)
+    marks, digest = await decoder().marks(signed, what="“image”", used=spent.append)
     assert [(mark.kind, mark.says) for mark in marks] == [(Kind.MANIFEST, Answer.YES)]
+    assert digest == hashlib.sha256(png(40, 20)).hexdigest()
     assert 0 < spent[0] < 20
     whole = await decoder().picture(signed, what="“image”")
     assert (await decoder().with_manifest(whole, signed, what="“image”")).png != whole.png
     breaking = decoder(memory=64 * MIB)  # less than the library needs
-    assert await breaking.marks(signed, what="“image”") == []
+    assert await breaking.marks(signed, what="“image”") == ([], "")
     assert await breaking.with_manifest(whole, signed, what="“image”") is whole

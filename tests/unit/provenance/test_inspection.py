@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import io
 import json
 import struct
@@ -15,16 +17,24 @@ import pytest
 from click.testing import CliRunner
 from manifests import png
 from PIL.PngImagePlugin import PngInfo
+from recipes import origin, recipe
+from shapes import file_of, sent_again, shapes
 
 from bot.cli.inspect import inspect
 from bot.config import ProvenanceConfig
+from bot.domain.hashes import hash_of_file
+from bot.files.artifacts import name_of_png
 from bot.provenance.certificates import Credentials, self_made
 from bot.provenance.inspection import Answer, Kind, answer_of, marks_of
 from bot.provenance.manifests import SETTINGS
 from bot.provenance.opening import open_signing
 from bot.provenance.xmp import packet, with_packet
+from bot.store import Store
+from bot.store.rows.hashes import Hashes
+from sdjax_engine.images import make_grid
 
 CREDENTIALS = self_made()
+BOAT, HOUSE, SHED = (file_of(shapes(seed)) for seed in (1, 2, 3))
 TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
 
@@ -146,3 +156,52 @@ def test_the_command_line_says_the_answer_and_the_marks_of_each_file(tmp_path: P
     ]
     [first, *_] = json.loads(CliRunner().invoke(inspect, ["--json", *files]).output)
     assert first == {"file": files[0], "answer": "yes", "marks": {"manifest": "yes"}}
+
+
+async def paint_two(database: str) -> None:
+    """Fill a queue with two pictures; the kept file of the second is another one."""
+    store = await Store.open(database)
+    try:
+        for number, picture in enumerate((BOAT, HOUSE), start=1):
+            await store.jobs.enqueue(recipe(), origin(number))
+            (claim,) = await store.leases.claim("worker", limit=1, ttl=60.0)
+            kept = picture if picture is BOAT else b"another file"
+            name = name_of_png(hashlib.sha256(kept).hexdigest())
+            hashes = Hashes(result=hash_of_file(picture))
+            await store.leases.complete(claim, artifact=name, seconds=1.0, hashes=hashes)
+    finally:
+        await store.close()
+
+
+def test_with_a_configuration_the_queue_says_which_pictures_the_bot_painted_and_never_for_whom(
+    tmp_path: Path,
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    asyncio.run(paint_two(database))
+    config = tmp_path / "config.toml"
+    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/artifacts"\n')
+    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)))
+    given = {
+        "boat.png": BOAT,
+        "left.png": signing.signed(BOAT),
+        "house.jpg": sent_again(shapes(2)),
+        "grid.png": file_of(make_grid([shapes(3), shapes(2)], 1, 2)),
+        "shed.png": SHED,
+        "flat.png": png(),
+        "notes.txt": b"words",
+    }
+    for name, data in given.items():
+        (tmp_path / name).write_bytes(data)
+    files = [str(tmp_path / name) for name in given]
+    said = CliRunner().invoke(inspect, [*files, "--config", str(config)])
+    assert said.output.replace(f"{tmp_path}/", "").splitlines() == [
+        "boat.png: made by AI (own)",
+        "left.png: made by AI (manifest, xmp, own)",
+        "house.jpg: made by AI (known)",
+        "grid.png: made by AI (known)",
+        "shed.png: not known",
+        "flat.png: not known",
+        "notes.txt: not known",
+    ]
+    missing = CliRunner().invoke(inspect, [files[0], "--config", str(tmp_path / "none.toml")])
+    assert missing.exit_code == 2
