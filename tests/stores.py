@@ -1,10 +1,14 @@
-"""A clock, a lease's length, a full disk and files that hang, for tests of what is stored."""
+"""Clocks, a lease's length, locks, a full disk and files that hang, for tests of what is stored."""
 
+import asyncio
 import os
 import resource
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
 
 from bot.store import Store
 
@@ -60,3 +64,19 @@ def hanging_files(folder: Path, *, count: int) -> Iterator[list[str]]:
     finally:
         for name in names:
             os.close(os.open(folder / name, os.O_RDWR | os.O_NONBLOCK))
+
+
+async def lock_reached(store: Store, *tasks: asyncio.Task[Any]) -> None:
+    """Wait until each task has ended or waits for a lock; on SQLite, whose writers take turns, a moment."""
+    database = store.shared.database
+    if not database.has_time:
+        await asyncio.sleep(0.05)
+        return
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    async with asyncio.timeout(20):
+        while True:
+            async with database.read() as connection:
+                found = await connection.scalar(waiting)
+            if found >= sum(not task.done() for task in tasks):
+                return
+            await asyncio.sleep(0.01)

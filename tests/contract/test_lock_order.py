@@ -10,7 +10,7 @@ import pytest
 from finished_jobs import delivered
 from recipes import RECIPE, origin
 from session_steps import ask, opened
-from stores import Clock
+from stores import Clock, lock_reached
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Descent, Job, Parent
@@ -23,7 +23,6 @@ from bot.store.rows.transitions import lock_job
 pytestmark = pytest.mark.postgres
 HERE, OMAR = 21, 12
 BY = By(actor_id=91, guild_id=HERE)
-MOMENT = 0.2  # seconds in which a transaction reaches the lock that it waits for
 
 
 @pytest.fixture
@@ -63,9 +62,9 @@ async def test_a_report_that_hides_a_picture_and_an_erasure_do_not_deadlock(stor
     async with store.shared.database.write() as connection:
         await lock_job(connection, copy.id)
         clearing = asyncio.create_task(store.erasure.erase([first.id, copy.id]))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, clearing)
         reporting = asyncio.create_task(store.reports.add(first.id, 99, guild_id=HERE, reason=""))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, clearing, reporting)
     found = await asyncio.gather(clearing, reporting, return_exceptions=True)
     assert not any(isinstance(each, StoreUnavailable) for each in found), found
 
@@ -75,9 +74,9 @@ async def test_the_adoption_of_jobs_and_a_pause_do_not_deadlock(store: Store) ->
     async with store.shared.database.write() as connection:
         await lock_job(connection, low)
         pausing = asyncio.create_task(store.moderation.pause(Scope(guild_id=HERE), BY))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, pausing)
         adopting = asyncio.create_task(store.deliveries.adopt("front", [high, low]))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, pausing, adopting)
     found = await asyncio.gather(pausing, adopting, return_exceptions=True)
     assert not any(isinstance(each, StoreUnavailable) for each in found), found
 
@@ -89,11 +88,11 @@ async def test_a_request_a_cancellation_and_the_end_of_a_round_do_not_deadlock(s
     async with store.shared.database.write() as connection:
         await lock_session(connection, session.id)
         ending = asyncio.create_task(store.sessions.next(session.id, BY))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, ending)
         asking = asyncio.create_task(ask(store, session, 2, user_id=11))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, ending, asking)
         cancelling = asyncio.create_task(store.jobs.cancel(job.id, user_id=11))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, ending, asking, cancelling)
     found = await asyncio.gather(ending, asking, cancelling, return_exceptions=True)
     assert not any(isinstance(each, StoreUnavailable) for each in found), found
 
@@ -108,10 +107,10 @@ async def test_the_deletion_of_two_requests_and_the_end_of_a_round_do_not_deadlo
     async with store.shared.database.write() as connection:
         await lock_session(connection, session.id)
         ending = asyncio.create_task(store.sessions.next(session.id, BY))
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, ending)
         erase = functools.partial(store.erasure.erase, job_ids)
         clear = functools.partial(store.deliveries.clear, job_ids, by=BY, subject_id=11)
         deleting = asyncio.create_task(erase() if how == "erase" else clear())
-        await asyncio.sleep(MOMENT)
+        await lock_reached(store, ending, deleting)
     found = await asyncio.gather(ending, deleting, return_exceptions=True)
     assert not any(isinstance(each, StoreUnavailable) for each in found), found

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
-from stores import Clock
+from stores import Clock, lock_reached
 
 from bot.delivery.content import MessageContent
 from bot.domain.errors import UserMistake
@@ -144,7 +144,7 @@ async def test_the_end_of_a_session_and_a_change_of_its_jobs_do_not_wait_for_eac
     async with store.shared.database.write() as connection:
         await lock_job(connection, first)
         closing = asyncio.create_task(store.sessions.close(session.id, BY))
-        await asyncio.sleep(0.2)  # it has reached the locked jobs, or waits for SQLite's turn
+        await lock_reached(store, closing)
         await lock_job(connection, second)
     assert (await closing).phase is Phase.CLOSED
 
@@ -159,7 +159,7 @@ async def test_a_vote_that_moves_while_both_pictures_are_deleted_is_refused(
         for job_id in sorted(entry.job_id for entry in entries):
             await lock_job(connection, job_id)
         moving = asyncio.create_task(refused(store.showing.vote(session.id, 1, 2, voter_id=99)))
-        await asyncio.sleep(0.2)  # it has reached the locked jobs, or waits for SQLite's turn
+        await lock_reached(store, moving)
         await connection.execute(sa.delete(jobs))
     assert await moving == "vote_gone"
     assert await store.showing.votes_of(99) == []

@@ -27,7 +27,7 @@ from session_steps import (
     refused,
     voting,
 )
-from stores import Clock, OpenStore
+from stores import Clock, OpenStore, lock_reached
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
@@ -233,7 +233,7 @@ async def test_the_end_of_a_round_and_a_change_of_its_job_do_not_wait_for_each_o
     async with store.shared.database.write() as connection:
         await lock_job(connection, job.id)
         ending = asyncio.create_task(act(store))
-        await asyncio.sleep(0.2)  # it has reached the locked job, or waits for SQLite's turn
+        await lock_reached(store, ending)
         await connection.execute(sa.select(images.c.id).where(images.c.job_id == job.id).with_for_update())
     await ending
     assert (await store.sessions.get(session.id)).phase is Phase.VOTING

@@ -70,7 +70,8 @@ async def test_a_failed_task_is_raised_itself_and_its_siblings_run_until_the_bod
             try:
                 await tasks.wait_for_shutdown()
             finally:
-                await asyncio.sleep(0.01)
+                for _ in range(20):
+                    await asyncio.sleep(0)
                 drained.append(not siblings[0].done())
 
     with pytest.raises(ZeroDivisionError) as raised:
@@ -91,20 +92,20 @@ async def test_a_task_s_failure_comes_before_a_shutdown_and_before_a_result() ->
 
 
 async def test_a_body_that_is_cancelled_cancels_its_wait_and_every_task() -> None:
-    waited, started = asyncio.get_running_loop().create_future(), []
+    waited, started = asyncio.get_running_loop().create_future(), asyncio.Queue()
 
     async def body() -> None:
         async with BackgroundTasks(Shutdown()) as tasks:
-            started.append(tasks.start(forever(), "forever"))
+            started.put_nowait(tasks.start(forever(), "forever"))
             await tasks.wait_for(waited)
 
     running = asyncio.create_task(body())
-    await asyncio.sleep(0.01)
+    task = await started.get()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert waited.cancelled()
-    assert started[0].cancelled()
+    assert task.cancelled()
 
 
 async def test_a_hangup_asks_for_a_reload_and_for_the_end_where_the_terminal_is_gone(

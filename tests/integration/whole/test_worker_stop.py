@@ -115,13 +115,13 @@ async def test_a_cancelled_worker_gives_every_image_back_and_the_next_one_paints
 async def test_a_worker_that_is_cancelled_while_it_claims_gives_the_images_back(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committed = asyncio.Event()
+    committed, cancelled = asyncio.Event(), asyncio.Event()
     claim = store.leases.claim
 
     async def late(*arguments: Any, **options: Any) -> list[Claim]:
         claims = await claim(*arguments, **options)
         committed.set()
-        await asyncio.sleep(0.1)
+        await cancelled.wait()
         return claims
 
     monkeypatch.setattr(store.leases, "claim", late)
@@ -129,6 +129,7 @@ async def test_a_worker_that_is_cancelled_while_it_claims_gives_the_images_back(
     task = asyncio.create_task(make_worker(tiny_engine, store, artifacts).run())
     await committed.wait()
     task.cancel()
+    cancelled.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert {image.state for image in (await store.jobs.get(job.id)).images} == {State.WAITING}
