@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 import re2
 
-from bot.moderation.bounds import LONGEST_SENT
+from bot.moderation.readings import LONGEST_SENT
 
 MAX_MEMORY = (
     3 << 18

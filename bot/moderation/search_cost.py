@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from bot.domain.errors import UserMistake
-from bot.moderation.bounds import LONGEST_SENT
+from bot.moderation.readings import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.store.moderation.prompt_rules import PromptRule
 
 MOST_COUNTED = 50.0
-"""Milliseconds that the search may take by count. 20,000 common words of a language take 12 to 18."""
+"""Milliseconds that the search may take by count. 20,000 common words of a language take 22 to 28."""
 MOST_MEASURED = 200.0
 """Milliseconds that it may take by the clock; a slow machine needs several times as long as by count."""
-_ALIKE, _OF_PHRASES, _TERM = 0.4, 0.000_4, 0.000_5
+_ALIKE, _OF_PHRASES, _TERM = 0.4, 0.000_4, 0.001
 """Milliseconds on one core of an AMD EPYC server, for a text of LONGEST_SENT characters.
 
 They are those of a form that differs from others only in repeated letters (each word of the text may be a

@@ -13,8 +13,7 @@ _FOLDER = Path(__file__).with_name("data")
 @cache
 def read_words(name: str) -> frozenset[str]:
     """Return the words of a text file; lines that begin with # are comments."""
-    lines = (_FOLDER / name).read_text(encoding="utf-8").splitlines()
-    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+    return frozenset(word for line in _lines(name) for word in line.split())
 
 
 def read_lists(name: str) -> dict[str, Any]:
@@ -24,13 +23,10 @@ def read_lists(name: str) -> dict[str, Any]:
 
 @cache
 def look_alikes() -> dict[str, str]:
-    """Return the Latin letter that each look-alike stands for."""
-    text = (_FOLDER / "look_alikes.txt").read_text(encoding="utf-8")
-    lines = (line.split() for line in text.splitlines() if not line.startswith("#"))
-    return {other: letter for letter, others in lines for other in others}
+    """Return the letter that each look-alike stands for."""
+    return {other: letter for letter, others in map(str.split, _lines("look_alikes.txt")) for other in others}
 
 
-@cache
-def simplified() -> dict[str, str]:
-    """Return the simplified character of each traditional one."""
-    return {pair[0]: pair[1] for pair in read_words("traditional.txt")}
+def _lines(name: str) -> list[str]:
+    lines = (_FOLDER / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]

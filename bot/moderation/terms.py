@@ -6,188 +6,47 @@ A term is one of these:
     dead body              a phrase: its words one after the other, whatever stands between them
     blood*, *blood*        the beginning of a word, its end (*blood), or any part of it; as it is spelled
     x, 69                  one letter, or digits: standing alone
-    💉, ><                  signs only: anywhere, as they are
+    💉, ><, ㅅㅂ            signs or jamo only: anywhere, as they are
+
+A word of a text is looked up by its first two letters, so the time of a search is linear in the length of the
+text, and depends on the terms only by how many of their forms begin alike.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, reduce
-from itertools import chain, compress
+from itertools import accumulate, chain
 from operator import or_
+from typing import Any
 
 import numpy as np
 
-from bot.moderation import arabic, chinese, english, hangul
-from bot.moderation.characters import skeleton
-from bot.moderation.mending import as_letters
-from bot.moderation.readings import Readings, mask, of_words, read
-from bot.moderation.scripts import (
-    Places,
-    has_cjk,
-    has_digit,
+from bot.moderation.languages import arabic, chinese, english, korean, language_of
+from bot.moderation.letters import (
     is_arabic,
     is_hangul,
     is_latin,
-    numbered_words_of,
+    is_stretched,
+    runs_of,
     squeeze,
     words_of,
 )
-from bot.moderation.stretching import is_stretched, is_stretched_end
+from bot.moderation.readings import Readings, mask, read
+from bot.moderation.skeleton import skeleton
 
-_SHAPE_IN_TERM = re.compile(r"[@$€£]|(?<=[a-z])[!|+](?=[a-z])")
 _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _FEWEST_CONSONANTS = 2
 _SHORTEST_JOINED_PHRASE = 5
-_SHORTEST_INSIDE_RUN = 5
-_SHORTEST_HALF, _LONGEST_JOINED = 2, 40  # letters of one term, and of two that are written together
-_FEW_OF_A_LENGTH = 20  # strings; more of them are looked up among the parts of a text of their length
-_EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # reading it builds the tables of characters, once in a process
+_FEW_OF_A_LENGTH = 50  # strings; more of them are looked up among the parts of a text of their length
+_EVERY_SCRIPT = "b1 가ㄱ 中 ع é"  # reading it builds the tables of characters, once in a process
 
 Hits = dict[str, set[str]]
-"""From a word of a text to the words of the vocabulary that it is a form of."""
-Numbers = defaultdict[str, set[int]]
-"""From a string that is searched for to the indices of the terms that need it."""
+"""From a word of a text to the words of terms that it is a form of."""
 Phrase = tuple[str, ...]
 """The words of a phrase."""
-
-
-class Vocabulary:
-    """Words, each in the forms of its language."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = frozenset(words)
-        self._numbered = frozenset(filter(has_digit, self._words))
-        self._nouns = frozenset(filter(is_hangul, self._words))
-        self._noun_lengths = sorted(set(map(len, self._nouns)))
-        self._heads = frozenset(noun[:2] for noun in self._nouns)
-        self._has_arabic = any(map(is_arabic, self._words))
-
-    def prepare(self) -> None:
-        """Build the tables that searches use."""
-        _ = self._keys, self._masks, self.beginnings
-
-    def hits(self, text: Readings) -> Hits:
-        """Return the words of a text, in any reading, that are forms of words of the vocabulary."""
-        hits: Hits = defaultdict(set)
-        common = self._keys & text.keys
-        if common:
-            there = list(map(common.__contains__, text.squeezed))
-            for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
-                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form, key)}
-        if self._nouns and text.has_hangul:
-            self._add_nouns(hits, text.words)
-            self._add_nouns(hits, text.squeezed)
-        if self._has_arabic and text.has_arabic:
-            words = arabic.with_clitics(text.lines)
-            for word, key in zip(words, squeeze("\n".join(words)).split("\n"), strict=bool(words)):
-                self._add_with_clitics(hits, word, key)
-        if self._numbered and has_digit(text.lower):
-            if self._nouns & self._numbered:
-                self._add_nouns(hits, [word for word in text.numbered if not word.isalpha()])
-            for word in self._words.intersection(text.numbered):
-                hits[word].add(word)
-        return hits
-
-    def masked(self, text: Readings) -> set[str]:
-        """Return the words that a text has with a star or the like for a letter."""
-        return {word for key in self._masks.keys() & text.masked for word in self._masks[key]}
-
-    def apart(self, text: Readings) -> set[str]:
-        """Return the Korean words whose syllables stand apart in a text, with a particle after the last."""
-        return {noun for line in text.syllables.split("\n") for noun in self._apart_in(line.split())}
-
-    def _apart_in(self, run: list[str]) -> Iterator[str]:
-        """Yield the nouns in a run of syllables that stand apart; the last may begin a longer word."""
-        joined = "".join(syllables[0] for syllables in run)
-        for start in range(len(run) - 1):
-            for length in self._noun_lengths:
-                end = start + length
-                if end > len(run):
-                    break
-                noun = joined[start:end]
-                if length > 1 and noun in self._nouns and hangul.is_ending(run[end - 1][1:], noun):
-                    yield noun
-
-    @cached_property
-    def _forms(self) -> dict[str, list[tuple[str, str]]]:
-        """Forms with their words, by the form without repeated letters."""
-        made: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for word in self._words:
-            for form in _inflect(word):
-                made[squeeze(form)].append((form, word))
-        return dict(made)
-
-    @cached_property
-    def _keys(self) -> frozenset[str]:
-        return frozenset(self._forms)
-
-    @cached_property
-    def beginnings(self) -> frozenset[str]:
-        """The first three letters of all forms, without repeated letters and without clitics."""
-        return frozenset(key[:3] for key in self._forms)
-
-    @property
-    def most_alike(self) -> int:
-        """How many forms differ only in repeated letters, at most.
-
-        Arabic forms count twice, since each is compared with a word also without its clitics.
-        """
-        counts = (len(forms) * (2 if is_arabic(key) else 1) for key, forms in self._forms.items())
-        return max(counts, default=0)
-
-    @cached_property
-    def _masks(self) -> dict[str, set[str]]:
-        """Words by their forms with stars for vowels, except forms of few consonants, which fit any word."""
-        made: dict[str, set[str]] = defaultdict(set)
-        for word in filter(is_latin, self._words):
-            for form in english.inflect(word):
-                if len((masked := mask(form)).replace("*", "")) >= _FEWEST_CONSONANTS:
-                    made[masked].add(word)
-        return dict(made)
-
-    def _add_nouns(self, hits: Hits, words: Iterable[str]) -> None:
-        heads = self._heads
-        for word in [word for word in words if word[:2] in heads or word[:1] in heads]:
-            for length in self._noun_lengths:
-                if length > len(word):
-                    break
-                noun = word[:length]
-                if noun in self._nouns and hangul.is_ending(word[length:], noun):
-                    hits[word].add(noun)
-
-    def _add_with_clitics(self, hits: Hits, word: str, key: str) -> None:
-        for length, clitics in enumerate(arabic.prefixes(), start=1):
-            if key[length:] in self._forms and key[:length] in clitics and not arabic.is_whole(word):
-                forms = self._forms[key[length:]]
-                hits[word] |= {own for form, own in forms if is_stretched_end(word, form)}
-
-
-def _inflect(word: str) -> Iterable[str]:
-    if is_latin(word):
-        return english.inflect(word)
-    return arabic.inflect(word) if is_arabic(word) else (word,)
-
-
-class Needles:
-    """Strings that are searched for anywhere in a text."""
-
-    def __init__(self, strings: Iterable[str]) -> None:
-        self._strings = frozenset(strings)
-        self._lengths = frozenset(map(len, self._strings))
-
-    def within(self, text: str) -> Iterable[str]:
-        """Return the strings that a text holds.
-
-        The time is linear in the length of the text and in the number of strings, or of their lengths if that
-        is much smaller.
-        """
-        if len(self._strings) < _FEW_OF_A_LENGTH * len(self._lengths):
-            return [string for string in self._strings if string in text]
-        there = (text[start : start + length] for length in self._lengths for start in range(len(text)))
-        return self._strings.intersection(there)
 
 
 class Terms:
@@ -195,269 +54,228 @@ class Terms:
 
     def __init__(self, terms: Sequence[str]) -> None:
         self.terms = tuple(terms)
-        self._words: Numbers = defaultdict(set)
-        self._phrases: defaultdict[Phrase, set[int]] = defaultdict(set)
-        self._chinese: Numbers = defaultdict(set)
-        self._alone: Numbers = defaultdict(set)
-        self._signs: Numbers = defaultdict(set)
-        self._parts: Numbers = defaultdict(set)
-        self._masked: Numbers = defaultdict(set)
+        # From what is searched for to the indices of the terms that need it.
+        self._words, self._alone, self._signs, self._parts, self._masked, self._chinese = (
+            defaultdict[str, set[int]](set) for _ in range(6)
+        )
+        self._phrases = defaultdict[Phrase, set[int]](set)
         for number, term in enumerate(self.terms):
-            self._add(number, " ".join(skeleton(term).partition("\n")[0].casefold().split()))
-        self._vocabulary = Vocabulary(chain(self._words, *self._phrases))
-        self._needles = Needles(self._signs)
-        self._word_parts = Needles(self._parts)
-        self._long_words = Needles(word for word in self._words if len(word) >= _SHORTEST_INSIDE_RUN)
+            self._add_term(number, " ".join(skeleton(term).casefold().split()))
 
     def prepare(self) -> None:
         """Build the tables for every language: the first search is then as quick as the others."""
         read(_EVERY_SCRIPT)
-        self._vocabulary.prepare()
-        if self._chinese:
-            _ = self._chinese_character
+        _ = self._lengths, self._masks, self.beginnings
 
     def matches(self, text: str | Readings) -> bool:
         """Return whether a text holds any of the terms."""
-        return next(self._numbers(_readings(text)), None) is not None
-
-    def find(self, text: str | Readings) -> str | None:
-        """Return the first term of the list that a text holds, or None."""
-        numbers = set(self._numbers(_readings(text)))
-        return self.terms[min(numbers)] if numbers else None
+        return next(self._numbers(read(text) if isinstance(text, str) else text), None) is not None
 
     def find_all(self, text: str | Readings) -> list[str]:
         """Return every term that a text holds, in the order of the list."""
-        return [self.terms[number] for number in sorted(set(self._numbers(_readings(text))))]
+        numbers = set(self._numbers(read(text) if isinstance(text, str) else text))
+        return [self.terms[number] for number in sorted(numbers)]
 
-    @property
+    def words_of(self, text: Readings) -> set[str]:
+        """Return the words of a text that are forms of a term, which may be a phrase without its spaces."""
+        return {word for word, own in self._hits(text).items() if not own.isdisjoint(self._words)}
+
+    @cached_property
     def beginnings(self) -> frozenset[str]:
         """The first three letters of all forms of the words, without repeated letters and without clitics."""
-        return self._vocabulary.beginnings
+        return frozenset(key[:3] for key in self._forms)
 
     @property
     def most_alike(self) -> int:
-        """How many forms of words differ only in repeated letters, at most; Arabic forms count twice."""
-        return self._vocabulary.most_alike
+        """How many forms of words differ only in repeated letters, at most.
+
+        Arabic forms count twice, since each is compared with a word also without its clitics.
+        """
+        counts = (len(forms) * (2 if is_arabic(key) else 1) for key, forms in self._forms.items())
+        return max(counts, default=0)
 
     @property
     def phrase_words(self) -> int:
         """How many words all phrases have together."""
         return sum(map(len, self._phrases))
 
-    def words_of(self, text: Readings) -> set[str]:
-        """Return the words of a text that are forms of a term, which may be a phrase without its spaces."""
-        hits = self._vocabulary.hits(text)
-        return {word for word, own in hits.items() if not own.isdisjoint(self._words)}
-
-    def _add(self, number: int, term: str) -> None:
+    def _add_term(self, number: int, term: str) -> None:
         """Put one term, in its skeleton, among those that are looked for in the same way."""
-        if not any(map(str.isalnum, term)):
-            if term:
-                self._signs[term].add(number)
-        elif has_cjk(term):
-            self._chinese["".join(filter(str.isalnum, term))].add(number)
-        elif (part := term.strip("*")) != term and part.isalnum():
+        if clauses := chinese.words(term):
+            self._chinese[clauses[0].replace("\n", "")].add(number)
+        elif (part := term.strip("*")) != term and words_of(part, digits=True) == [part]:
             start, end = "" if term[0] == "*" else "\n", "" if term[-1] == "*" else "\n"
             self._parts[f"{start}{part}{end}"].add(number)
         else:
+            if _MASK_IN_TERM.search(term):
+                self._masked[mask(term)].add(number)
+                term = _MASK_IN_TERM.sub("", term)
             self._add_words(number, term)
 
     def _add_words(self, number: int, term: str) -> None:
-        if _MASK_IN_TERM.search(term):
-            self._masked[mask(term)].add(number)
-            term = _MASK_IN_TERM.sub("", term)
-        if _SHAPE_IN_TERM.search(term):
-            term = as_letters(term)
-        words = tuple(numbered_words_of(term) if has_digit(term) else words_of(term))
+        jamo = korean.has_jamo(term)
+        words = tuple(korean.words(term) if jamo else words_of(english.without_shapes(term), digits=True))
+        joined = "".join(words)
         if len(words) > 1:
             self._phrases[words].add(number)
-            joined = "".join(words)
-            if len(joined) >= _SHORTEST_JOINED_PHRASE or is_hangul(joined):
-                self._words[joined].add(number)
-        elif words and len(words[0]) == 1 and not is_hangul(words[0]):
-            self._alone[words[0]].add(number)
-        elif words:
-            self._words[words[0]].add(number)
+        if not words and term:
+            self._signs[term].add(number)
+        elif len(joined) == 1 and not is_hangul(joined):
+            self._alone[joined].add(number)
+        elif len(words) == 1 or len(joined) >= _SHORTEST_JOINED_PHRASE or is_hangul(joined):
+            self._words[joined].add(number)
+
+    @cached_property
+    def _vocabulary(self) -> frozenset[str]:
+        return frozenset(chain(self._words, *self._phrases))
+
+    @cached_property
+    def _forms(self) -> dict[str, list[tuple[str, str]]]:
+        """Forms with their words, by the form without repeated letters."""
+        made: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for word in self._vocabulary:
+            for form in language_of(word).forms(word):
+                made[squeeze(form)].append((form, word))
+        return dict(made)
+
+    @cached_property
+    def _lengths(self) -> dict[str, list[int]]:
+        """How many letters the forms have that begin with the same two, without repeated letters."""
+        made: dict[str, set[int]] = defaultdict(set)
+        for key in self._forms:
+            made[key[:2]].add(len(key))
+        return {head: sorted(lengths) for head, lengths in made.items()}
+
+    @cached_property
+    def _masks(self) -> dict[str, set[str]]:
+        """Words by their forms with stars for vowels, except forms of few consonants, which fit any word."""
+        made: dict[str, set[str]] = defaultdict(set)
+        for word in filter(is_latin, self._vocabulary):
+            for form in english.forms(word):
+                if len((masked := mask(form)).replace("*", "")) >= _FEWEST_CONSONANTS:
+                    made[masked].add(word)
+        return dict(made)
 
     def _numbers(self, text: Readings) -> Iterator[int]:
         """Yield the numbers of the terms that a text holds, some of them twice."""
-        hits = self._vocabulary.hits(text)
+        hits = self._hits(text)
         yield from _numbers_of(chain.from_iterable(hits.values()), self._words)
         if any(sign in text.lower for sign in self._alone):
             yield from _numbers_of(text.alone, self._alone)
         if self._signs:
-            yield from _numbers_of(self._needles.within(text.lower), self._signs)
-        if self._chinese and (possible := self._possible_chinese(text)):
-            yield from _numbers_of(chinese.found(text.clauses, possible), self._chinese)
+            yield from _numbers_of(_within(text.lower, self._signs), self._signs)
+        for clauses in text.clauses if self._chinese else ():
+            found = (term for term in _within(clauses, self._chinese) if _stands(term, clauses))
+            yield from _numbers_of(found, self._chinese)
         if text.masked:
             yield from _numbers_of(text.masked, self._masked)
-            yield from _numbers_of(self._vocabulary.masked(text), self._words)
+            masked = (self._masks[key] for key in self._masks.keys() & text.masked)
+            yield from _numbers_of(chain.from_iterable(masked), self._words)
         if self._parts:
-            words = "\n".join(("", *text.words, ""))
-            yield from _numbers_of(self._word_parts.within(words), self._parts)
-        if text.syllables:
-            yield from _numbers_of(self._vocabulary.apart(text), self._words)
-        yield from _numbers_of(self._words_in_runs(text), self._words)
-        if self._phrases:
-            yield from self._numbers_of_phrases(text, hits)
+            yield from _numbers_of(_within("\n".join(("", *text.words, "")), self._parts), self._parts)
+        there = frozenset(chain.from_iterable(hits.values())) if self._phrases else frozenset()
+        if possible := [phrase for phrase in self._phrases if there.issuperset(phrase)]:
+            yield from _numbers_of(_phrases_in(text.sequences, possible, hits), self._phrases)
 
-    def _possible_chinese(self, text: Readings) -> list[str]:
-        """Return the Chinese terms whose characters are all in a text."""
-        there = set() if text.lower.isascii() else set(self._chinese_character.findall(text.lower))
-        return [term for term in self._chinese if there.issuperset(term)] if there else []
+    def _hits(self, text: Readings) -> Hits:
+        """Return the words of a text, in any reading, that are forms of words of terms."""
+        hits: Hits = defaultdict(set)
+        forms, heads = self._forms, self._lengths
+        for word, key in zip(text.words, text.keys, strict=True):
+            if key.isascii():
+                if key in forms:
+                    self._add(hits, word, key, 0, len(key))
+            elif key[:2] in heads or key[:1] in heads or key[0] in arabic.BEFORE:
+                self._add_parts(hits, word, key)
+                if word != key and is_hangul(word):  # the end of a noun may be that of its particle: 살인인
+                    self._add_parts(hits, word, word)
+        return hits
 
-    @cached_property
-    def _chinese_character(self) -> re.Pattern[str]:
-        characters = sorted(set(chain.from_iterable(self._chinese)))
-        return re.compile(f"[{''.join(map(re.escape, characters))}]")
+    def _add_parts(self, hits: Hits, word: str, key: str) -> None:
+        """Add the words of which a form is a part of a word of a text: before a particle, after clitics."""
+        language = language_of(key)
+        for start in range(1 + (arabic.LATEST_START if language is arabic else 0)):
+            for head in (key[start : start + 2], key[start : start + 1]):
+                for length in self._lengths.get(head, ()):
+                    end = start + length
+                    if end > len(key):
+                        break
+                    if key[start:end] in self._forms and not language.is_part_of_other(key, start, end):
+                        self._add(hits, word, key, start, end)
 
-    def _words_in_runs(self, text: Readings) -> list[str]:
-        """Return the longer words inside long runs of single letters: r e d b l o o d d r o p s."""
-        runs = [run for run in text.runs if len(run) >= 2 * _SHORTEST_INSIDE_RUN]
-        return [word for run in runs for word in self._long_words.within(run) if len(run) >= 2 * len(word)]
+    def _add(self, hits: Hits, word: str, key: str, start: int, end: int) -> None:
+        """Add the words whose form a word of a text has there; `key` is how it is looked up."""
+        runs = list(key) if word == key else runs_of(word)
+        found = "".join(runs[start:end])
+        hits[word].update(own for form, own in self._forms[key[start:end]] if is_stretched(found, form))
 
-    def _numbers_of_phrases(self, text: Readings, hits: Hits) -> Iterator[int]:
-        there = set().union(*hits.values())
-        possible = [phrase for phrase in self._phrases if there.issuperset(phrase)]
-        if possible:
-            for phrase in _phrases_in(text.sequences, possible, hits):
-                yield from self._phrases[phrase]
+
+def _numbers_of(found: Iterable[object], numbers: Mapping[Any, set[int]]) -> Iterator[int]:
+    for each in found:
+        yield from numbers.get(each, ())
+
+
+def _within(text: str, strings: Mapping[str, object]) -> Iterable[str]:
+    """Return the strings that a text holds.
+
+    The time is linear in the length of the text and in the number of strings, or of their lengths if that is
+    much smaller.
+    """
+    lengths = set(map(len, strings))
+    if len(strings) < _FEW_OF_A_LENGTH * len(lengths):
+        return [string for string in strings if string in text]
+    parts = (text[start : start + length] for length in lengths for start in range(len(text)))
+    return frozenset(strings).intersection(parts)
+
+
+def _stands(term: str, clauses: str) -> bool:
+    """Return whether a term stands anywhere in clauses and not for a part of other words."""
+    seen: set[tuple[str, int]] = set()  # what stands around matches for other words: a text may repeat it
+    start = clauses.find(term)
+    while start >= 0:
+        end = start + len(term)
+        around = clauses[max(0, start - chinese.LONGEST_WORD) : end + chinese.LONGEST_WORD]
+        place = (around, min(start, chinese.LONGEST_WORD))
+        if place not in seen and not chinese.is_part_of_other(clauses, start, end):
+            return True
+        seen.add(place)
+        start = clauses.find(term, start + 1)
+    return False
 
 
 def _phrases_in(
     sequences: Iterable[Sequence[str]], phrases: Sequence[Phrase], hits: Mapping[str, set[str]]
-) -> list[Phrase]:
-    """Return the phrases that sequences of words hold.
+) -> Iterator[Phrase]:
+    """Yield the phrases that sequences of words hold.
 
     Each word of a phrase is one bit of `state`: it is set after a word of a sequence that ends the phrase's
     beginning up to this bit (Shift-And). A word costs one step for each 30 words of the phrases.
     """
-    asked = list(chain.from_iterable(phrases))
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, word in enumerate(asked):
+    for place, word in enumerate(chain.from_iterable(phrases)):
         places[word].append(place)
-    bits = {word: _bits(of_word, len(asked)) for word, of_word in places.items()}
-    last = np.cumsum([len(phrase) for phrase in phrases]) - 1
-    starts, ends = _bits([0, *(last[:-1] + 1)], len(asked)), _bits(last, len(asked))
+    ends = [*accumulate(map(len, phrases))]
+    size = ends[-1]
+    bits = {word: _bits(of_word, size) for word, of_word in places.items()}
+    starts = _bits([0, *ends[:-1]], size)
     masks = {
-        word: reduce(or_, (bits[own] for own in own_words if own in bits), 0)
-        for word, own_words in hits.items()
+        word: reduce(or_, (bits.get(own, 0) for own in own_words), 0) for word, own_words in hits.items()
     }
     found = 0
     for sequence in sequences:
         state = 0
         for word in sequence:
             state = (state << 1 | starts) & masks.get(word, 0)
-            found |= state & ends
-    flags = np.unpackbits(
-        np.frombuffer(found.to_bytes(len(asked) // 8 + 1, "little"), np.uint8), bitorder="little"
-    )
-    return list(compress(phrases, flags[last]))
+            found |= state
+    flags = f"{found:0{size}b}"
+    yield from (phrase for phrase, end in zip(phrases, ends, strict=True) if flags[-end] == "1")
 
 
-def _bits(places: Sequence[int] | Places, size: int) -> int:
+def _bits(places: list[int], size: int) -> int:
     """Return the number of `size` bits in which the bits of these places are set."""
     flags = np.zeros(size, np.bool_)
     flags[places] = True
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-
-
-class BothOf:
-    """Two lists of terms of which a text must hold one each; phrases of `harmless` count for neither.
-
-    The two terms may also be written together, one after the other: nudekid, 누드아이. Words of `joints` may
-    stand between them: nudelittlekid.
-    """
-
-    def __init__(
-        self,
-        first: Sequence[str],
-        second: Sequence[str],
-        *,
-        harmless: Sequence[str] = (),
-        joints: Sequence[str] = (),
-    ) -> None:
-        self._first, self._second = Terms(first), Terms(second)
-        self._joints = re.compile(f"(?:{'|'.join(sorted(joints, key=len, reverse=True))})*" if joints else "")
-        spaced = [r"[\s-]+".join(map(re.escape, phrase.split())) for phrase in harmless]
-        self._harmless = re.compile(rf"\b(?:{'|'.join(spaced)})") if spaced else None
-
-    def prepare(self) -> None:
-        """Build the tables for every language."""
-        self._first.prepare()
-        self._second.prepare()
-        _ = self._letters
-
-    def matches(self, text: str | Readings) -> bool:
-        """Return whether a text holds a term of each list."""
-        readings = _readings(text)
-        if not self._hold(readings):
-            return False
-        left = readings.lower if self._harmless is None else self._harmless.sub(" ", readings.lower)
-        return left == readings.lower or self._hold(read(left))
-
-    def _hold(self, text: Readings) -> bool:
-        return (self._first.matches(text) and self._second.matches(text)) or self._hold_joined(text)
-
-    @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        return self._first.beginnings | self._second.beginnings
-
-    @cached_property
-    def _letters(self) -> frozenset[str]:
-        return frozenset(beginning[0] for beginning in self._beginnings)
-
-    def _hold_joined(self, text: Readings) -> bool:
-        """Return whether a word consists of a form of a term of each list, in either order, and joints."""
-        words = dict.fromkeys(_words_that_begin(text, self._beginnings))
-        halves = {pair for word in words for pair in _divisions(word, self._letters, self._joints)}
-        if not halves:
-            return False
-        parts = of_words(list(dict.fromkeys(chain.from_iterable(halves))))
-        first, second = self._first.words_of(parts), self._second.words_of(parts)
-        return any(
-            (one in first and other in second) or (one in second and other in first) for one, other in halves
-        )
-
-
-def _words_that_begin(text: Readings, beginnings: Collection[str]) -> Iterator[str]:
-    """Yield the words of a text that begin as some form does, of at most _LONGEST_JOINED letters.
-
-    A clitic may stand before an Arabic form.
-    """
-    numbered = [word for word in text.numbered if not word.isalpha()] if has_digit(text.lower) else []
-    for word, key in chain(zip(text.words, text.squeezed, strict=True), zip(numbered, numbered, strict=True)):
-        if (
-            key[:3] in beginnings
-            or key[:2] in beginnings
-            or (is_arabic(word) and _begins_later(key, beginnings))
-        ):
-            short = word if len(word) <= _LONGEST_JOINED else key
-            if len(short) <= _LONGEST_JOINED:
-                yield short
-
-
-def _begins_later(key: str, beginnings: Collection[str]) -> bool:
-    return any(key[start : start + 3] in beginnings for start in range(1, len(arabic.prefixes()) + 1))
-
-
-def _divisions(word: str, letters: Collection[str], joints: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield both halves of a word, with and without joints between them; `letters` begin the second half."""
-    arabic_word = is_arabic(word)
-    for place in range(_SHORTEST_HALF, len(word) - _SHORTEST_HALF + 1):
-        joint = None if arabic_word else joints.match(word, place)
-        for start in {place, joint.end() if joint else place}:
-            if word[start : start + 1] in letters or arabic_word:
-                yield word[:place], word[start:]
-
-
-def _numbers_of(found: Iterable[str], numbers: Numbers) -> Iterator[int]:
-    for each in found:
-        yield from numbers.get(each, ())
-
-
-def _readings(text: str | Readings) -> Readings:
-    return read(text) if isinstance(text, str) else text
 
 
 @lru_cache(maxsize=256)
@@ -468,11 +286,6 @@ def _compiled(terms: tuple[str, ...]) -> Terms:
 def matches(text: str, terms: Sequence[str]) -> bool:
     """Return whether a text holds any of the terms, also where people try to hide them."""
     return _compiled(tuple(terms)).matches(text)
-
-
-def find(text: str, terms: Sequence[str]) -> str | None:
-    """Return the first of the terms that a text holds, or None."""
-    return _compiled(tuple(terms)).find(text)
 
 
 def find_all(text: str, terms: Sequence[str]) -> list[str]:

@@ -19,9 +19,8 @@ from typing import TypeVar
 from bot.domain.errors import UserMistake
 from bot.moderation import BothOf
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged
-from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.limits import Sender
-from bot.moderation.readings import Readings, read
+from bot.moderation.readings import LONGEST_SENT, Readings, read
 from bot.moderation.rules import Judge, Verdict
 from bot.process.threads import Check, Deadline, Threads, TooLong, unlimited
 from bot.store.moderation.prompt_rules import Action

@@ -8,7 +8,7 @@ import pytest
 from test_search_steps import doublings
 
 from bot.domain.errors import UserMistake
-from bot.moderation.bounds import LONGEST_SENT
+from bot.moderation.readings import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.moderation.search_cost import (
     MOST_COUNTED,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.moderation import Terms, hard_rule, read
-from bot.moderation.bounds import LONGEST_SENT
+from bot.moderation.readings import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.store.moderation.prompt_rules import Action, PromptRule
 
@@ -47,35 +47,17 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def search_steps(terms: Sequence[str], text: str) -> int:
-    """Return the steps of a search whose tables of characters and words are filled, by a search before it."""
+    """Return the steps of a search whose tables are filled, by a search before it."""
     search, readings = Terms(terms), read(text)
     search.prepare()
-    _ = readings.sequences, readings.alone, readings.clauses, readings.syllables, readings.masked
     find = functools.partial(search.find_all, readings)
-    steps(find)
+    find()
     return steps(find)
 
 
-WORDS = [
-    *("a", "aa", "aaa", "run", "runs", "rruunn", "x", "b", "dead", "body"),
-    *(
-        "피",
-        "섹스",
-        "가",
-        "ㅅㅔㄱㅅㅡ",
-        "섹스를",
-        "دم",
-        "والدم",
-        "血",
-        "血腥",
-        "血血",
-        "色",
-        "69",
-        "!?",
-        "!!",
-    ),
-]
-WORD = st.sampled_from(WORDS)
+LATIN = ("a", "aa", "aaa", "run", "runs", "rruunn", "x", "b", "dead", "body", "69", "!?", "!!")
+OTHERS = ("피", "섹스", "가", "ㅅㅔㄱㅅㅡ", "섹스를", "دم", "والدم", "血", "血腥", "血血", "色")
+WORD = st.sampled_from((*LATIN, *OTHERS))
 PHRASE = st.lists(WORD, min_size=1, max_size=8).map(" ".join)
 STRETCHED = st.lists(st.integers(1, 3), min_size=3, max_size=3).map(
     lambda times: "".join(letter * n for letter, n in zip("abc", times, strict=True))
@@ -111,20 +93,23 @@ def doublings(word: str) -> list[str]:
     return ["".join(letter * n for letter, n in zip(word, times, strict=True)) for times in chosen]
 
 
-@pytest.mark.parametrize("words", [11, 12, 14])
-def test_phrases_whose_words_are_stretched_forms_of_one_another_are_found_at_once(words: int) -> None:
-    forms = doublings("slopen")[:words]
-    terms = [" ".join(forms[(start + place) % words] for place in range(words)) for start in range(words)]
-    text = " ".join(["sslloopppeeenn" * 1] * words)
+def test_phrases_whose_words_are_stretched_forms_of_one_another_are_found_at_once() -> None:
+    forms = doublings("slopen")
+    terms = [
+        " ".join(forms[(start * 7 + place * step) % len(forms)] for place in range(words))
+        for words, step in ((11, 1), (12, 3), (13, 5), (14, 9))
+        for start in range(100)
+    ]
+    text = " ".join(["sslloopppeeenn"] * 100)
     assert search_steps(terms, text) < 20_000
-    assert Terms(terms).find_all(" ".join(["ssssllllooooppppeeeennnn"] * words)) == terms
+    assert Terms(terms).find_all(" ".join(["ssssllllooooppppeeeennnn"] * 14)) == terms
 
 
 def test_a_refrain_of_forty_nine_words_is_found_at_once() -> None:
     terms = [" ".join(["a"] * 49), " ".join([*["a"] * 48, "aa"])]
     text = " ".join(["aaa"] * 49)
     assert search_steps(terms, text) < 5_000
-    assert Terms(terms).find_all(text) == terms
+    assert Terms(terms).find_all(text.replace("aaa", "aaaa")) == terms
 
 
 @pytest.mark.parametrize("count", [10, 400])
@@ -145,8 +130,8 @@ def test_a_text_of_allowed_phrases_takes_steps_by_its_length() -> None:
     ]
     judge = Judge(rules)
     judge.prepare()
-    judge.verdict(["x"], channel_ids=())
     verdict = functools.partial(judge.verdict, channel_ids=())
+    verdict(["x"])
     once, twice = (steps(functools.partial(verdict, ["x " * words])) for words in (200, 400))
     assert twice <= 3 * once + HEADROOM
 
@@ -197,6 +182,7 @@ LIST = [
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 def test_the_rule_that_is_always_on_takes_few_steps_for_each_character(piece: str) -> None:
     always, readings = hard_rule(), read((piece * LONGEST_SENT)[:LONGEST_SENT])
+    always.matches(readings)
     assert steps(lambda: always.matches(readings)) <= 30 * LONGEST_SENT
 
 

@@ -1,0 +1,157 @@
+"""The letters of texts: their codes and kinds, words by script, and runs of the same letter.
+
+Kinds are those of one version of Unicode, whatever Python knows. An operation on an array of codes is many
+times as fast as a pass of `re`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.uint32]
+Kinds = npt.NDArray[np.uint16]
+Flags = npt.NDArray[np.bool_]
+
+SPACE = 0x20
+LETTER, DIGIT, HAN, KOREAN, ARABIC, LATIN, ENDS_WORD, ENDS_CLAUSE, BLANK = (1 << bit for bit in range(9))
+"""Kinds: a letter is no Han and no jamo; KOREAN is a syllable, LATIN is a to z, BLANK any white space."""
+_ENCODING, _ERRORS = "utf-32-le", "surrogatepass"
+_TABLED = 0x40000  # there are no letters beyond
+_KANA = "\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # written without spaces between words, as Han is
+_HAN = f"{_KANA}\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_SCRIPTS = (
+    (_HAN, HAN),
+    ("가-힣", KOREAN),
+    ("\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff", ARABIC),
+    ("a-z", LATIN),
+)
+_ENDS = ",;:()[]{}<>\"'`/\\。、"  # they end a word, where other signs stand within one
+_CLAUSE_ENDS = ",;:!?。、\n"
+_NO_LETTERS = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"  # jamo
+_REPEATED = re.compile(r"(.)(?=\1)")
+_RUN = re.compile(r"((.)\2*)", re.DOTALL)
+_CJK = re.compile(f"[{_HAN}]")
+_DIGIT = re.compile(r"\d")
+
+_ASCII = list(map(chr, range(128)))
+_ASCII_WORDS = str.maketrans({each: " " for each in _ASCII if not each.isalpha()})
+_ASCII_NUMBERED = str.maketrans({each: " " for each in _ASCII if not each.isalnum()})
+_ASCII_SIGNS = str.maketrans({each: None for each in _ASCII if not (each.isalpha() or each.isspace())})
+ENDS = str.maketrans(dict.fromkeys(_ENDS, " "))
+"""For str.translate: spaces for the signs that end a word."""
+
+
+@cache
+def _kinds() -> Kinds:
+    categories = np.array([unicodedata.category(chr(code)) for code in range(_TABLED)])
+    made = np.zeros(_TABLED + 1, np.uint16)
+    first = categories.astype("U1")
+    made[:-1][(first == "L") | (first == "N")] = LETTER
+    made[:-1][categories == "Nd"] = DIGIT
+    for spans, kind in (*_SCRIPTS, (_NO_LETTERS, 0)):
+        for start, end in re.findall("(.)-(.)", spans):
+            places = slice(ord(start), ord(end) + 1)
+            made[places] = kind if kind in (HAN, 0) else made[places] | kind
+    for signs, kind in ((_ENDS, ENDS_WORD), (_CLAUSE_ENDS, ENDS_CLAUSE)):
+        made[list(map(ord, signs))] |= kind
+    made[[code for code in range(_TABLED) if chr(code).isspace()]] |= BLANK
+    return made
+
+
+def codes_of(text: str) -> Codes:
+    """Return the code of each character; the array is read-only."""
+    return np.frombuffer(text.encode(_ENCODING, _ERRORS), np.uint32)
+
+
+def text_of(codes: Codes) -> str:
+    """Return the text of these codes."""
+    return codes.tobytes().decode(_ENCODING, _ERRORS)
+
+
+def kinds_of(codes: Codes) -> Kinds:
+    """Return the kinds of characters as bits."""
+    return _kinds()[np.minimum(codes, _TABLED)]
+
+
+def words_of(text: str, *, digits: bool = False) -> list[str]:
+    """Return the words of a text in order, with or without their digits; Han belongs to no word.
+
+    Words also end where the script changes: nude를.
+    """
+    if text.isascii():
+        return text.translate(_ASCII_NUMBERED if digits else _ASCII_WORDS).split()
+    codes = codes_of(text)
+    kinds = kinds_of(codes)
+    within = kinds & (LETTER | DIGIT if digits else LETTER) != 0
+    scripts = np.where(within, kinds & (KOREAN | ARABIC | LATIN), 0)
+    changes = (scripts[1:] != scripts[:-1]) & (scripts[1:] != 0) & (scripts[:-1] != 0)
+    spaced = np.where(within, codes, SPACE)
+    if changes.any():
+        spaced = np.insert(spaced, np.flatnonzero(changes) + 1, SPACE)
+    return text_of(spaced).split()
+
+
+def without_signs(text: str) -> str:
+    """Return a text without the signs and digits within its words."""
+    if text.isascii():
+        return text.translate(ENDS).translate(_ASCII_SIGNS)
+    codes = codes_of(text)
+    kinds = kinds_of(codes)
+    spaced = np.where(kinds & ENDS_WORD, np.uint32(SPACE), codes)
+    return text_of(spaced[kinds & (LETTER | HAN | ENDS_WORD | BLANK) != 0])
+
+
+def squeeze(text: str) -> str:
+    """Return a text with one character for each run of the same one; blank lines become one line break."""
+    if len(text) < 100:  # where re is as fast as an array
+        return _REPEATED.sub("", text)
+    codes = codes_of(text)
+    kept = np.ones(len(codes), np.bool_)
+    kept[:-1] = codes[:-1] != codes[1:]
+    return text_of(codes[kept])
+
+
+def runs_of(word: str) -> list[str]:
+    """Return the runs of the same letter in a word."""
+    return [run for run, _ in _RUN.findall(word)]
+
+
+def is_stretched(word: str, form: str) -> bool:
+    """Return whether a word is a form, or the form with letters repeated; without repetitions both are equal.
+
+    One letter more makes another word: good is not god, bloood is blood. Digits are not repeated.
+    """
+    if word == form or len(word) - len(form) < 2:
+        return word == form
+    pairs = zip(runs_of(word), runs_of(form), strict=True)
+    return all(run == own or (len(run) > len(own) and not run[0].isdigit()) for run, own in pairs)
+
+
+def has_cjk(text: str) -> bool:
+    """Return whether a text holds Han or kana, which are written without spaces between words."""
+    return not text.isascii() and _CJK.search(text) is not None
+
+
+def has_digit(text: str) -> bool:
+    """Return whether a text holds a digit."""
+    return _DIGIT.search(text) is not None
+
+
+def is_hangul(word: str) -> bool:
+    """Return whether a word ends in a syllable of Hangul."""
+    return "가" <= word[-1:] <= "힣"
+
+
+def is_arabic(word: str) -> bool:
+    """Return whether a word ends in an Arabic letter."""
+    return "\u0620" <= word[-1:] <= "\u06ff"
+
+
+def is_latin(word: str) -> bool:
+    """Return whether a word consists of the letters a to z."""
+    return word.isascii() and word.isalpha()
