@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane.runs import Work
+from sdjax_engine.lane.device_lane import Work
 from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
@@ -118,7 +118,7 @@ class DeviceWork:
 
 
 class SimulatedDevices:
-    """The devices of a lane, with the interface of `SeatDevices`; `work` is all that they did.
+    """The devices of a lane, with the interface of `DeviceLane`; `work` is all that they did.
 
     With `in_step` the runs of all devices start together and take as long as the longest: one padded batch
     over all devices. Without it the devices are independent, as in the engine, whose programs do not

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane.runs import Work
+from sdjax_engine.lane.device_lane import Work
 from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.prompts import TokenizedText
@@ -124,7 +124,7 @@ class ScriptedEstimates:
 
 
 class ScriptedDevices:
-    """The devices' side of a lane, as `lane_queue.SeatDevices` wants it."""
+    """The devices' side of a lane, with the interface of `DeviceLane`."""
 
     lane = LANE
     starts_from_pictures = False

@@ -29,12 +29,15 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, newcomers_by_device, occupant_of
-from sdjax_engine.lane.runs import Run, Work, are_ready, calls_of, make_turn
+from sdjax_engine.lane.runs import Run, are_ready, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
+
+Work = Run | Estimates | Picture
+"""Work that the devices have been given; it is `ready` once they have done it."""
 
 
 class DeviceLane:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
@@ -110,15 +110,6 @@ def make_turn(
         made |= part.program.on(part.devices, of_model, *shares, *of_rows)
     together: tuple[SamplerState, jax.Array] = made.together(mesh)
     return together
-
-
-class Work(Protocol):
-    """Work that the devices have been given."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have done it."""
-        ...
 
 
 def are_ready(arrays: Iterable[jax.Array | None]) -> bool:

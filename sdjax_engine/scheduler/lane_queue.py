@@ -1,18 +1,11 @@
-"""One lane: its requests and seats, its `SeatDevices`, and the seconds that its work takes."""
+"""One lane: its requests and seats, its devices' side, and the seconds that its work takes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from sdjax_engine.lane.runs import Work
-from sdjax_engine.lane.verdicts import Verdicts
-from sdjax_engine.model.prepare import Prepared
+from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
@@ -31,143 +24,6 @@ the host needs to queue the next run. Where lanes alternate, the runs are long e
 """
 
 LIMITS = RunLimits()
-
-
-class Run(Protocol):
-    """A run that the devices have been given."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have made the evaluations, so that `wait` returns at once."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """How many rows each device computes in an evaluation, at most."""
-        ...
-
-    def wait(self) -> None:
-        """Return when the devices have made the evaluations; raises the error of the devices."""
-        ...
-
-
-class Estimates(Protocol):
-    """Estimates of the finished pictures of every seat, on their way from the devices."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have made them."""
-        ...
-
-    def fetch(self) -> npt.NDArray[Any]:
-        """Wait for the estimates; raises the error of the devices.
-
-        They are latents (seats, h, w, c) float32, or pixels (seats, h, w, 3) uint8 where the devices decode.
-        """
-        ...
-
-
-class Picture(Protocol):
-    """A picture on its way from the devices."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have decoded it."""
-        ...
-
-    def fetch(self) -> npt.NDArray[np.uint8] | None:
-        """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
-        ...
-
-    def fetch_verdicts(self) -> Verdicts:
-        """Wait for what the safety checker and the picture classifier say."""
-        ...
-
-    def fetch_latents(self) -> npt.NDArray[np.float32]:
-        """Wait for the latents that were decoded, (h, w, c)."""
-        ...
-
-
-class SeatDevices(Protocol):
-    """A lane on the devices, as `DeviceLane` is; no call waits for the devices."""
-
-    @property
-    def lane(self) -> Lane:
-        """Which lane it is."""
-        ...
-
-    @property
-    def seats(self) -> int:
-        """How many seats there are on all devices."""
-        ...
-
-    @property
-    def starts_from_pictures(self) -> bool:
-        """Whether an image may start from a picture here."""
-        ...
-
-    @property
-    def seats_per_device(self) -> int:
-        """How many seats there are on each device."""
-        ...
-
-    @property
-    def retries(self) -> bool:
-        """Whether `decode_again` decodes with more precision than `decode`."""
-        ...
-
-    @property
-    def decodes_previews(self) -> bool:
-        """Whether estimates are pixels."""
-        ...
-
-    @property
-    def move_seconds(self) -> float:
-        """How long `bring` takes; 0 where there is nothing to move."""
-        ...
-
-    def bring(self) -> None:
-        """Move the model's parameters to the devices if they are not there; needed before any work."""
-        ...
-
-    def halve(self) -> bool:
-        """Use less memory; every seat is empty afterwards. False where that is not possible."""
-        ...
-
-    def free(self) -> None:
-        """Free the seats' memory, for good or until a `reset`."""
-        ...
-
-    def reset(self) -> None:
-        """Empty every seat; needed after an error before anything else."""
-        ...
-
-    def has_done(self, earlier: Sequence[Work]) -> bool:
-        """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
-        ...
-
-    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
-        """Write requests into their seats.
-
-        Returns whether the devices had done all `earlier` work before a part of that was queued.
-        """
-        ...
-
-    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
-        """Make the evaluations from start up to stop in each of these seats."""
-        ...
-
-    def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
-        """Estimate the finished pictures of these seats by the weights of `Table.estimates`."""
-        ...
-
-    def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:
-        """Decode the pictures in these seats and start to copy them to the host."""
-        ...
-
-    def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
-        """Decode latents (h, w, c) with more precision; None if no higher precision is available."""
-        ...
 
 
 class RecentQuantile:
@@ -232,7 +88,7 @@ class LaneQueue:
     request gets any.
     """
 
-    device: SeatDevices
+    device: DeviceLane
     seats: Seats[PendingRequest] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None

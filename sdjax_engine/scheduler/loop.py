@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import EngineError, PaintingFailed
+from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Sums, moving_mean
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums, moving_mean
 from sdjax_engine.scheduler.next_run import RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews

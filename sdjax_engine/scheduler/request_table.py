@@ -13,8 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sdjax_engine.lane.decoding import Picture
+from sdjax_engine.lane.previews import Estimates
+from sdjax_engine.lane.runs import Run
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import Estimates, LaneQueue, Picture, Run
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.seats import Placement, RunLimits, Span
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import cast
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -194,7 +193,7 @@ class Registry:
 
     def lines(self, thread: EngineThread) -> list[str]:
         """Return the lines of the report about seats and memory once everything is ready."""
-        opened = {lane: device_of(thread, lane) for lane in thread.queues}
+        opened = {lane: thread.queues[lane].device for lane in thread.queues}
         return [*room.lines(opened, self.residency), *self.residency.lines()]
 
     def _device(self, lane: Lane, seats_per_device: int) -> DeviceLane:
@@ -273,7 +272,7 @@ class Registry:
 
         for addition in ADDITIONS:
             for lane in self.lanes:
-                has_it = lane in thread.queues and addition.ready(device_of(thread, lane))
+                has_it = lane in thread.queues and addition.ready(thread.queues[lane].device)
                 if not has_it and addition.wanted(self, lane):
                     make = partial(self._add, addition, lane, thread)
                     yield Step(name=addition.name.format(lane), make=make, fail=fail)
@@ -285,7 +284,7 @@ class Registry:
             if not opened:
                 self._once_open.setdefault(lane, []).append(addition)
         if opened:
-            addition.prepare(device_of(thread, lane))
+            addition.prepare(thread.queues[lane].device)
 
     def _add_late(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
         """Prepare a lane that has just been opened, and stays open where that fails."""
@@ -301,7 +300,7 @@ class Registry:
         """Let images of an open lane start from pictures; where that fails, only those images fail."""
         try:
             with refused_by_devices():
-                device_of(thread, lane).prepare_pictures()
+                thread.queues[lane].device.prepare_pictures()
         except CompilingStopped:
             raise
         except Exception as error:
@@ -332,11 +331,6 @@ ADDITIONS = (
         failed="computes every seat in every run",
     ),
 )
-
-
-def device_of(thread: EngineThread, lane: Lane) -> DeviceLane:
-    """Return the `DeviceLane` that the thread uses now for an open lane."""
-    return cast("DeviceLane", thread.queues[lane].device)
 
 
 def as_engine_error(error: Exception) -> EngineError:

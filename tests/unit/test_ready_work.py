@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from sdjax_engine.lane.decoding import Picture
+from sdjax_engine.lane.device_lane import Work
 from sdjax_engine.lane.previews import Estimates
-from sdjax_engine.lane.runs import Run, Work, are_ready
+from sdjax_engine.lane.runs import Run, are_ready
 
 LONG = 60_000  # turns of the loop; a second or so
 WIDTH = 64  # enough work that XLA returns from the call before it is done

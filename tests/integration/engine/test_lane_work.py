@@ -12,8 +12,7 @@ import pytest
 from engines import PLAIN, like, with_own_seats
 from scripted_devices import Script, ScriptedPicture, ScriptedRun
 
-from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.runs import Work
+from sdjax_engine.lane.device_lane import DeviceLane, Work
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
