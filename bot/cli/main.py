@@ -315,6 +315,7 @@ def imagine(
         from bot.generation_data.lora_tags import tags_in
         from sdjax_engine.config import Dtype
 
+    image: Path | None = options["image"]
     lora_options = tuple(imagine.LoraOption(file=file, weight=weight) for file, weight in loras)
     with step_bar() as show:
         painted = imagine.imagine(
@@ -322,7 +323,8 @@ def imagine(
             output=output,
             cache_dir=cache_folder(),
             signing=imagine.open_signing(
-                ProvenanceConfig(sign=sign, required=sign, folder=str(data_folder()))
+                ProvenanceConfig(sign=sign, required=sign, folder=str(data_folder())),
+                starts=imagine.start_from_file(image.read_bytes()) if sign and image else None,
             ),
             report=_to_terminal,
             on_steps=show,

@@ -77,8 +77,8 @@ class ManifestSigner:
     def sign(self, data: bytes, parent: bytes | None = None) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError.
 
-        `parent` is the PNG that the picture was painted from, with the manifest of that. It is left out where
-        the library refuses it.
+        `parent` is the file that the picture was painted from, with its manifest. It is left out where the
+        library refuses it.
         """
         if parent is not None:
             with contextlib.suppress(c2pa.C2paError):
@@ -125,11 +125,11 @@ class _Signer:
         return int(self._signer.reserve_size())
 
     def sign(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
-        """Return the file `data` with the manifest, signed; `parent` is the PNG it was painted from."""
+        """Return the file `data` with the manifest, signed; `parent` is the file it was painted from."""
         signed = io.BytesIO()
         with self._lock, c2pa.Builder(manifest, self._context) as builder:
             if parent is not None:
-                builder.add_ingredient_from_stream(json.dumps(PARENT), "image/png", io.BytesIO(parent))
+                builder.add_ingredient_from_stream(json.dumps(PARENT), mime_type(parent), io.BytesIO(parent))
             builder.sign(self._signer, mime_type(data), io.BytesIO(data), signed)
         return signed.getvalue()
 

@@ -6,7 +6,9 @@ place and a thumbnail, and is dropped with the other contents of the file.
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Callable
 
 from bot.provenance.inspection import Answer, Kind, manifest_marks
 from bot.provenance.xmp import AFTER_HEADER, JPEG, PNG, chunk
@@ -24,6 +26,12 @@ def kept_manifest(data: bytes) -> bytes | None:
     marks = manifest_marks(data)
     readable = any(mark.kind is Kind.MANIFEST and mark.says is Answer.YES for mark in marks)
     return store if readable else None
+
+
+def start_from_file(data: bytes) -> Callable[[str], bytes | None]:
+    """Return the `starts` of a `Signing`: one file by its sha256, if its manifest is to be kept."""
+    files = {hashlib.sha256(data).hexdigest(): data} if kept_manifest(data) is not None else {}
+    return files.get
 
 
 def with_manifest(png: bytes, store: bytes) -> bytes:

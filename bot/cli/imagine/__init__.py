@@ -3,5 +3,6 @@
 from bot.cli.imagine.options import LoraOption, Options
 from bot.cli.imagine.to_file import Painted, imagine
 from bot.provenance.opening import open_signing
+from bot.provenance.start_manifests import start_from_file
 
-__all__ = ["LoraOption", "Options", "Painted", "imagine", "open_signing"]
+__all__ = ["LoraOption", "Options", "Painted", "imagine", "open_signing", "start_from_file"]

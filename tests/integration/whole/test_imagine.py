@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -16,10 +17,12 @@ import pytest
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
 from lora_files import write_three
+from manifests import read_manifest
 
 import bot.cli.imagine as one_shot
 from bot.cli.main import main
-from bot.provenance.manifests import unmarked
+from bot.provenance.certificates import self_made
+from bot.provenance.manifests import ManifestSigner, unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.images import read_recipe
 
@@ -103,19 +106,31 @@ def test_a_folder_a_single_file_and_a_hub_id_paint_the_same(
 
 
 @pytest.mark.slow
-def test_a_picture_is_started_from_masked_and_enlarged(
+def test_a_picture_is_started_from_masked_and_enlarged_and_names_a_signed_start_picture_as_its_parent(
     imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = ("--steps", "4", "--seed", "7")
+    start = io.BytesIO()
     PIL.Image.fromarray(np.arange(64 * 64 * 3, dtype=np.uint32).reshape(64, 64, 3).astype(np.uint8)).save(
-        tmp_path / "start.png"
+        start, "JPEG"
     )
+    (tmp_path / "start.png").write_bytes(ManifestSigner(self_made()).sign(start.getvalue()))
     PIL.Image.new("L", (64, 64), 255).save(tmp_path / "mask.png")
     how = ("--image", "start.png", "--mask", "mask.png", "--strength", "0.5", "--enlarge", "96x96")
     long = PROMPT + " and a small star" * 100
     assert imagine(long, *quick, *how, "-o", "x.png") == 0
     assert pixels(tmp_path / "x.png").shape == (96, 96, 3)
     assert "left out: " in capsys.readouterr().err
+    found = read_manifest((tmp_path / "x.png").read_bytes())
+    assert found.state == "Valid"
+    [parent] = found.manifest["ingredients"]
+    assert parent["relationship"] == "parentOf"
+    of_start = parent["validation_results"]["activeManifest"]
+    assert "assertion.dataHash.match" in {each["code"] for each in of_start["success"]}
+    assert [each["code"] for each in of_start["failure"]] == ["signingCredential.untrusted"]
+    [actions] = [each["data"]["actions"] for each in found.manifest["assertions"]]
+    assert [action["action"] for action in actions] == ["c2pa.opened", "c2pa.edited"]
+    assert actions[1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
 
 
 def test_a_mask_needs_a_picture(imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
