@@ -27,7 +27,7 @@ import numpy as np
 from conditions import print_conditions
 
 from sdjax_engine.models.attention_backend import found_backend
-from sdjax_engine.models.attention_choice import AttentionShape, Kernel, choose, describe
+from sdjax_engine.models.attention_choice import AttentionShape, Kernel, attention_line, choose
 from sdjax_engine.models.attention_kernels import KERNELS
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
@@ -97,7 +97,7 @@ def measure(options: argparse.Namespace) -> Any:
     """Return the figures of one kernel and one shape, or the start-up's log line."""
     backend = found_backend()
     if options.kernel == DESCRIBE:
-        return backend.platform, describe(backend, options.dtype)
+        return backend.platform, attention_line(backend, options.dtype)
     [name] = options.shape
     queries, keys, heads, width = SHAPES[name]
     shape = AttentionShape(

@@ -30,7 +30,7 @@ from engine_checkpoints import checkpoint, preview_decoder
 from bot.delivery.previews import preview_file
 from bot.worker.preview_files import encode_preview
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.denoising.previews import decoded_estimate, pooled
+from sdjax_engine.denoising.estimates import decoded_estimate, pooled
 from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.latent_rgb import STABLE_DIFFUSION, coloured

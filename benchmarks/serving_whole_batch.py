@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from sdjax_engine.scheduler.seats import Placement, Readiness, Request, RunLimits, Seats
+from sdjax_engine.scheduler.seats import AnyRequest, Placement, Readiness, RunLimits, Seats
 
 
 class Seating(Enum):
@@ -15,7 +15,7 @@ class Seating(Enum):
     WHOLE_BATCH = "whole_batch"
 
 
-class WholeBatchSeats(Seats[Request]):
+class WholeBatchSeats(Seats[AnyRequest]):
     """A batch starts when it is full or its oldest request has waited for `batch_wait` seconds.
 
     No request joins until the last image of the batch is finished, and no image is answered earlier: the run
@@ -36,14 +36,14 @@ class WholeBatchSeats(Seats[Request]):
         self._batch_wait = batch_wait
         self._clock = clock
         self._wake = wake
-        self._joined: dict[Request, float] = {}
+        self._joined: dict[AnyRequest, float] = {}
 
     @property
     def open_to_newcomers(self) -> bool:
         """Whether every seat is empty."""
         return not self.seated and super().open_to_newcomers
 
-    def join(self, request: Request, evaluations: int) -> None:
+    def join(self, request: AnyRequest, evaluations: int) -> None:
         """Put a request at the end of the line, and note when it came."""
         self._joined[request] = self._clock()
         super().join(request, evaluations)
@@ -61,7 +61,7 @@ class WholeBatchSeats(Seats[Request]):
         oldest = self._first_in_line()
         return None if oldest is None or self.seated else self._joined[oldest.request] + self._batch_wait
 
-    def take_seats(self) -> list[Placement[Request]]:
+    def take_seats(self) -> list[Placement[AnyRequest]]:
         """Seat a whole batch, or no request."""
         return [] if self.seated or self.readiness() is None else super().take_seats()
 

@@ -59,8 +59,8 @@ class ModelSpec:
     def __post_init__(self) -> None:
         """Raise ValueError if the LoRA files are not those of the offer, or the LoRA rank is negative."""
         if set(self.loras) != set(self.offer.loras):
-            offered, there = list(self.offer.loras), list(self.loras)
-            raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {there}")
+            offered, files = list(self.offer.loras), list(self.loras)
+            raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {files}")
         if self.lora_rank < 0:
             raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 

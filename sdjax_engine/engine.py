@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.compiling.cache_folder import problem_of, refusal
+from sdjax_engine.compiling.cache_folder import folder_problem, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -31,7 +31,7 @@ from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.attention_backend import found_backend
-from sdjax_engine.models.attention_choice import describe
+from sdjax_engine.models.attention_choice import attention_line
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -83,7 +83,7 @@ class Engine:
         config = config.settled(on_cpu=devices.is_cpu(mesh))
         for line in devices.report(mesh):
             report(line)
-        report(describe(found_backend(), config.dtype))
+        report(attention_line(found_backend(), config.dtype))
         executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         budget, most = usable_memory(mesh, config.device_memory), most_memory(mesh)
@@ -358,7 +358,7 @@ def without_unsafe_cache(config: EngineConfig, report: Report) -> EngineConfig:
     """Return the configuration without its cache folder where others could have written to it."""
     if config.cache_dir is None:
         return config
-    problem = problem_of(config.cache_dir, group=config.cache_group)
+    problem = folder_problem(config.cache_dir, group=config.cache_group)
     if problem is None:
         return config
     report(refusal(problem))

@@ -18,7 +18,7 @@ ROOT = 0
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def problem_of(folder: Path, *, group: bool) -> str | None:
+def folder_problem(folder: Path, *, group: bool) -> str | None:
     """Return why the folder cannot be trusted, as a clause; None where it can.
 
     A missing folder is created for this user alone. With `group` its group is trusted: on volumes that

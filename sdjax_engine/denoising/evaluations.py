@@ -31,7 +31,7 @@ ToSeats = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
+class EvaluatedRows:
     """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
 
     `halves` is how many texts a seat has. The LoRAs of the `conditioning` are by row, or by seat if each seat
@@ -82,14 +82,15 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
     seat's evaluations are guided, `rows` has both its rows, else its last one; a row may be repeated. The
     other seats stay as they are. Returns the same as `denoise`.
     """
-    own, noise, start_picture, seed, tables = jax.tree.map(
+    sampler_of_some, noise, start_picture, seed, tables = jax.tree.map(
         lambda of_all: of_all.at[seats].get(**ASCENDING),
         (sampler, inputs.noise, inputs.start, inputs.seed, inputs.rows),
     )
-    own_inputs = inputs._replace(noise=noise, start=start_picture, seed=seed, rows=tables)
+    inputs_of_some = inputs._replace(noise=noise, start=start_picture, seed=seed, rows=tables)
     chosen = some_rows(inputs.conditioning, seats, rows)
     changed, done = repeat(
-        *(networks, parameters, own, own_inputs, chosen, start, stop), counted_by_host=counted_by_host
+        *(networks, parameters, sampler_of_some, inputs_of_some, chosen, start, stop),
+        counted_by_host=counted_by_host,
     )
     written: SamplerState = jax.tree.map(
         lambda of_all, some: of_all.at[seats].set(some, **ASCENDING), sampler, changed
@@ -97,7 +98,7 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
     return written, done
 
 
-def every_row(conditioning: Conditioning) -> Rows:
+def every_row(conditioning: Conditioning) -> EvaluatedRows:
     """Return every text of every seat as a row; the rows of a seat are consecutive."""
     seats, halves = conditioning.lengths.shape
 
@@ -109,10 +110,10 @@ def every_row(conditioning: Conditioning) -> Rows:
         return of_seats[:, 0], of_seats[:, -1]
 
     by_row = texts_as_rows(conditioning)._replace(time_ids=to_rows(conditioning.time_ids))
-    return Rows(halves=halves, conditioning=by_row, to_rows=to_rows, to_seats=to_seats)
+    return EvaluatedRows(halves=halves, conditioning=by_row, to_rows=to_rows, to_seats=to_seats)
 
 
-def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> Rows:
+def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> EvaluatedRows:
     """Return the `rows` of these `seats`; the conditioning is that of all seats."""
     _, halves = conditioning.lengths.shape
     place = jnp.argmax(seats[None, :] == rows[:, None] // halves, axis=1)  # in `seats`, of each row's seat
@@ -131,7 +132,7 @@ def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> 
         lora_rows=picked(conditioning.lora_rows, of_seat),
         lora_scales=picked(conditioning.lora_scales, of_seat),
     )
-    return Rows(
+    return EvaluatedRows(
         halves=halves,
         conditioning=by_row,
         to_rows=lambda of_seats: picked(of_seats, place),
@@ -157,7 +158,7 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
-    rows: Rows,
+    rows: EvaluatedRows,
     start: jax.Array,
     stop: jax.Array,
     *,
@@ -188,7 +189,7 @@ def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
-    rows: Rows,
+    rows: EvaluatedRows,
     evaluation: jax.Array,
     *,
     active: jax.Array,
@@ -214,7 +215,7 @@ def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's r
     parameters: WithLoras,
     x: jax.Array,
     inputs: SeatInputs,
-    rows: Rows,
+    rows: EvaluatedRows,
     row: jax.Array,
 ) -> jax.Array:
     """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied.

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import jax
 
-Rows = TypeVar("Rows")
+Arrays = TypeVar("Arrays")
 KeysValues = dict[str, tuple[jax.Array, jax.Array]]
 """The keys and values of each layer that attends to the prompt, by the layer's path in the network."""
 
@@ -72,23 +72,23 @@ class SeatState(NamedTuple):
     inputs: SeatInputs
 
 
-class Newcomer(NamedTuple, Generic[Rows]):
+class Newcomer(NamedTuple, Generic[Arrays]):
     """At most one request for each device; the first axis of every array is the device.
 
-    `seat` is counted from the device's own first seat. `Rows` are NumPy's arrays on the host, and JAX's
+    `seat` is counted from the device's own first seat. `Arrays` are NumPy's arrays on the host, and JAX's
     within a program.
     """
 
-    seat: Rows  # (1,) int32
-    seed: Rows  # (1,) uint32
-    variation_seeds: Rows  # (1, MAX_VARIATIONS) uint32
-    variation_strengths: Rows  # (1, MAX_VARIATIONS) float32, 0 for none
-    init_noise_sigma: Rows  # (1,) float32
-    init_latent_scale: Rows  # (1,) float32
-    time_ids: Rows  # (1, 6 or 0) float32
-    lora_rows: Rows  # (1, rank) int32
-    lora_scales: Rows  # (1, rank) float32
-    rows: Rows  # (1, evaluations, ROW) float32
+    seat: Arrays  # (1,) int32
+    seed: Arrays  # (1,) uint32
+    variation_seeds: Arrays  # (1, MAX_VARIATIONS) uint32
+    variation_strengths: Arrays  # (1, MAX_VARIATIONS) float32, 0 for none
+    init_noise_sigma: Arrays  # (1,) float32
+    init_latent_scale: Arrays  # (1,) float32
+    time_ids: Arrays  # (1, 6 or 0) float32
+    lora_rows: Arrays  # (1, rank) int32
+    lora_scales: Arrays  # (1, rank) float32
+    rows: Arrays  # (1, evaluations, ROW) float32
 
 
 class Encoding(NamedTuple):

@@ -88,7 +88,7 @@ class Decoded(NamedTuple):
     pixels: jax.Array  # (1, height, width, 3) uint8
     finite: jax.Array  # (1,) bool
     scores: jax.Array  # (1, concepts) float32; no concepts without a safety checker
-    seen: jax.Array  # (1, h, w, 3) float32, for the picture classifier; (1, 0) without one
+    classifier_input: jax.Array  # (1, h, w, 3) float32, for the picture classifier; (1, 0) without one
 
 
 def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays`
@@ -109,8 +109,8 @@ def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays
     `counted_by_host` chunks that the text does not have are encoded too, and replaced by zeros.
     """
     encoders = [
-        blueprint.adapted(own, bank, lora_rows, lora_scales)
-        for blueprint, (own, bank) in zip(networks.text_encoders, parameters, strict=True)
+        blueprint.adapted(weights, bank, lora_rows, lora_scales)
+        for blueprint, (weights, bank) in zip(networks.text_encoders, parameters, strict=True)
     ]
     _, _, most, length = ids.shape
 
@@ -176,8 +176,8 @@ def begin(  # noqa: PLR0917 – one picture's arrays
     drawn = draw(picture, OF_START_PICTURE)
     if not networks.further_channels:
         return StartPicture(latents=drawn, mask=small, channels=jnp.zeros((*small.shape[:3], 0)))
-    kept = draw(jnp.where(mask[..., None], 0.0, picture), OF_KEPT_PICTURE)
-    channels = jnp.concatenate([small, kept], axis=-1)
+    background = draw(jnp.where(mask[..., None], 0.0, picture), OF_KEPT_PICTURE)
+    channels = jnp.concatenate([small, background], axis=-1)
     return StartPicture(latents=drawn, mask=jnp.ones_like(small), channels=channels)
 
 
@@ -282,8 +282,8 @@ def decode(
     pixels = to_uint8(to_unit(picture))
     scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
     finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
-    seen = judging.shown(networks.of_classifier, pixels)
-    return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
+    classifier_input = judging.classifier_input(networks.of_classifier, pixels)
+    return Decoded(pixels=pixels, finite=finite, scores=scores, classifier_input=classifier_input)
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 from sdjax_engine.denoising.noise import as_threefry, usual_bits
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.guide import spread
-from sdjax_engine.guide.calls import Inputs, ProgramForm, guidance_of, is_guided
+from sdjax_engine.guide.calls import CallForm, Inputs, guidance_of, is_guided
 from sdjax_engine.guide.folder import save_pipeline
 from sdjax_engine.guide.hub import upload
 from sdjax_engine.guide.networks import (
@@ -83,11 +83,11 @@ class FlaxDiffusionPipeline:
         self._check_unet()
 
     def _check_unet(self) -> None:
-        latents, seen = int(self.vae.config["latent_channels"]), int(self.unet.config["in_channels"])
+        latents, channels = int(self.vae.config["latent_channels"]), int(self.unet.config["in_channels"])
         wanted = 2 * latents + 1 if self.sees_a_picture else latents
-        if seen != wanted:
+        if channels != wanted:
             raise UnreadableCheckpoint(
-                f"{type(self).__name__} needs a UNet of {wanted} input channels, and this one has {seen}."
+                f"{type(self).__name__} needs a UNet of {wanted} input channels, and this one has {channels}."
             )
         if self.unet.config["time_cond_proj_dim"] is not None:
             raise UnreadableCheckpoint(
@@ -140,12 +140,12 @@ class FlaxDiffusionPipeline:
             parts["safety_checker"], params["safety_checker"] = checker
         parts["scheduler"] = scheduler_of(checkpoint.scheduler_config)
         parts["feature_extractor"] = checkpoint.preprocessor_config
-        given = {name: value for name, value in components.items() if name in parts}
-        if ignored := sorted(components.keys() - given.keys()):
+        replacements = {name: value for name, value in components.items() if name in parts}
+        if ignored := sorted(components.keys() - replacements.keys()):
             logger.warning("%s.from_pretrained ignores %s", cls.__name__, ", ".join(ignored))
         if safety_checker is not AS_LOADED:
-            given["safety_checker"] = safety_checker
-        return cls(**(parts | given), dtype=dtype or jnp.float32), params
+            replacements["safety_checker"] = safety_checker
+        return cls(**(parts | replacements), dtype=dtype or jnp.float32), params
 
     def save_pretrained(
         self, save_directory: str | Path, params: Params, push_to_hub: bool = False, **hub: Any
@@ -211,8 +211,8 @@ class FlaxDiffusionPipeline:
         neg_prompt_ids: Any,
         latents_only: bool = False,
         **arrays: Any,
-    ) -> tuple[Inputs, ProgramForm]:
-        """Return a call's arrays and its `ProgramForm`; `arrays` are further fields of `Inputs`."""
+    ) -> tuple[Inputs, CallForm]:
+        """Return a call's arrays and its `CallForm`; `arrays` are further fields of `Inputs`."""
         height, width = self._size(*size)
         inputs = Inputs(
             prompt_ids=prompt_ids,
@@ -221,7 +221,7 @@ class FlaxDiffusionPipeline:
             guidance_scale=guidance_of(guidance_scale, prompt_ids.shape[: -self.ids_axes]),
             **arrays,
         )
-        form = ProgramForm(
+        form = CallForm(
             height=height,
             width=width,
             guided=is_guided(guidance_scale),
@@ -255,14 +255,14 @@ class FlaxDiffusionPipeline:
     # The arithmetic of one device: pure JAX.
 
     @abstractmethod
-    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: CallForm) -> Condition:
         """Return the UNet's conditioning."""
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:  # noqa: ARG002
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: CallForm) -> Start:  # noqa: ARG002
         """Return the first latents: noise, unless a pipeline starts from a picture."""
         return Start(self._noise(inputs, form) * sampling.init_noise_sigma)
 
-    def _noise(self, inputs: Inputs, form: ProgramForm, dtype: DTypeLike = jnp.float32) -> jax.Array:
+    def _noise(self, inputs: Inputs, form: CallForm, dtype: DTypeLike = jnp.float32) -> jax.Array:
         """Return standard noise (n, h, w, c): the call's own, or drawn from the call's key."""
         scale, channels = self.vae_scale_factor, int(self.vae.config["latent_channels"])
         shape = (inputs.prompt_ids.shape[0], form.height // scale, form.width // scale, channels)
@@ -273,7 +273,7 @@ class FlaxDiffusionPipeline:
             raise ValueError(f"Unexpected latents shape, got {inputs.noise.shape}, expected {expected}")
         return channels_last(inputs.noise)
 
-    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> jax.Array:
+    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: CallForm) -> jax.Array:
         """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
         bound = Bound(
             text_encoders=tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names),
@@ -291,7 +291,7 @@ class FlaxDiffusionPipeline:
 
     # Running on the devices.
 
-    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Shown:
+    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: CallForm) -> Shown:
         """Return what `_paint` returns, with unfit pictures made black, and the safety checker's verdicts."""
         images = self._paint(params, inputs, sampling, form)
         if self.safety_checker is None or not form.checked:
@@ -308,9 +308,7 @@ class FlaxDiffusionPipeline:
 
     @cached_property
     def _on_each(self) -> Any:
-        def paint(
-            params: Params, inputs: Inputs, sampling: Sampling, *, form: ProgramForm, mesh: Mesh
-        ) -> Any:
+        def paint(params: Params, inputs: Inputs, sampling: Sampling, *, form: CallForm, mesh: Mesh) -> Any:
             def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
                 return self._show(params, inputs, sampling, form)
 
@@ -318,9 +316,7 @@ class FlaxDiffusionPipeline:
 
         return jax.jit(paint, static_argnames=("form", "mesh"))
 
-    def _run(
-        self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm, *, jit: bool
-    ) -> Shown:
+    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: CallForm, *, jit: bool) -> Shown:
         """Return what `_show` returns. With `jit` it is computed on all devices of the leading axis."""
         if not jit:
             return Shown(*self._alone(params, inputs, sampling, form=form))

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramForm:
+class CallForm:
     """The static part of a compiled program, besides the shapes of its arrays.
 
     `guided` is False if the guidance is exactly 1: the unconditional half then has no weight.

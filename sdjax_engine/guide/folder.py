@@ -77,13 +77,13 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def save_tokenizer(tokenizer: CLIPTokenizer, folder: Path) -> None:
     """Write tokenizer.json and tokenizer_config.json."""
-    own = tokenizer.tokenizer
-    tokens = {"bos_token": own.start_id, "eos_token": own.end_id, "pad_token": own.pad_id}
-    settings: dict[str, Any] = {role: own.bpe.id_to_token(token) for role, token in tokens.items()}
+    source = tokenizer.tokenizer
+    tokens = {"bos_token": source.start_id, "eos_token": source.end_id, "pad_token": source.pad_id}
+    settings: dict[str, Any] = {role: source.bpe.id_to_token(token) for role, token in tokens.items()}
     settings |= {"unk_token": settings["eos_token"], "added_tokens_decoder": {}}
-    settings |= {"tokenizer_class": "CLIPTokenizer", "model_max_length": own.length}
+    settings |= {"tokenizer_class": "CLIPTokenizer", "model_max_length": source.length}
     write(folder / "tokenizer_config.json", settings)
-    own.bpe.save(str(folder / "tokenizer.json"))
+    source.bpe.save(str(folder / "tokenizer.json"))
 
 
 def leaves(params: Params) -> Iterator[tuple[tuple[str, ...], jax.Array]]:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
 from sdjax_engine.guide.pictures import Pictures, from_pil
@@ -67,8 +67,8 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
             noise=noise,
         )
         sampling = self._sampling(num_inference_steps, strength)
-        shown = self._run(params, inputs, sampling, form, jit=jit)
-        return self._output(shown, return_dict=return_dict)
+        painted = self._run(params, inputs, sampling, form, jit=jit)
+        return self._output(painted, return_dict=return_dict)
 
     def _generate(  # noqa: PLR0917 – likewise
         self,
@@ -100,7 +100,7 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
         return self._paint(params, inputs, sampling, form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: CallForm) -> Start:
         latents = encode(bound.vae, inputs.image, inputs.key) * self.vae.config["scaling_factor"]
         noise = self._noise(inputs, form)
         return Start(sampling.init_latent_scale * latents + sampling.init_noise_sigma * noise)
@@ -108,10 +108,10 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
 
 def size_of(image: Any, height: int | None, width: int | None) -> tuple[int, int]:
     """Return the pictures' (height, width); raises ValueError if another size is asked for."""
-    own = tuple(np.shape(image)[-2:])
-    if own != (height or own[0], width or own[1]):
-        raise ValueError(f"The pictures are {own}, and `height` and `width` are {height} and {width}.")
-    return own
+    size = tuple(np.shape(image)[-2:])
+    if size != (height or size[0], width or size[1]):
+        raise ValueError(f"The pictures are {size}, and `height` and `width` are {height} and {width}.")
+    return size
 
 
 def strength_of(start_timestep: int, num_inference_steps: int) -> float:

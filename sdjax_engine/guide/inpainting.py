@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.image_to_image import size_of
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
@@ -69,8 +69,8 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
             image=masked_image,
             mask=mask,
         )
-        shown = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
-        return self._output(shown, return_dict=return_dict)
+        painted = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
+        return self._output(painted, return_dict=return_dict)
 
     def _generate(  # noqa: PLR0917 – likewise
         self,
@@ -102,12 +102,12 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         )
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: CallForm) -> Start:
         # The removed class drew only this noise in the networks' dtype.
         noise = self._noise(inputs, form, self.dtype)
         _, key = jax.random.split(inputs.key)
-        kept = encode(bound.vae, inputs.image, key) * self.vae.config["scaling_factor"]
+        background = encode(bound.vae, inputs.image, key) * self.vae.config["scaling_factor"]
         mask = channels_last(inputs.mask)
-        small = jax.image.resize(mask, (*kept.shape[:-1], mask.shape[-1]), method="nearest")
-        beside = jnp.concatenate([small, kept], axis=-1)
+        small = jax.image.resize(mask, (*background.shape[:-1], mask.shape[-1]), method="nearest")
+        beside = jnp.concatenate([small, background], axis=-1)
         return Start(noise * sampling.init_noise_sigma, beside)

@@ -149,8 +149,8 @@ class TanhGEGLU(nnx.Module):  # type: ignore[misc]
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """`x` is `(n, tokens, width)`."""
-        kept, gate = jax.numpy.split(self.proj(x), 2, axis=-1)
-        return kept * jax.nn.gelu(gate, approximate=True)
+        values, gate = jax.numpy.split(self.proj(x), 2, axis=-1)
+        return values * jax.nn.gelu(gate, approximate=True)
 
 
 def as_removed(unet: Component) -> Component:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.sampling import Sampling, denoise
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
 from sdjax_engine.models.safety_checker import flagged
@@ -44,18 +44,18 @@ class Shown(NamedTuple):
 
 
 def latents_of(  # noqa: PLR0917 – the parts of a call, in the order of their use
-    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: ProgramForm
+    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: CallForm
 ) -> jax.Array:
     """Return the denoised latents (n, h, w, c)."""
     halves = 2 if form.guided else 1
-    told = {"text_embeds": condition.text_embeds, "time_ids": condition.time_ids}
-    told = {name: value for name, value in told.items() if value is not None}
+    sizes = {"text_embeds": condition.text_embeds, "time_ids": condition.time_ids}
+    sizes = {name: value for name, value in sizes.items() if value is not None}
     prompt = unet.project(condition.context)
 
     def predict(x: jax.Array, timesteps: jax.Array) -> jax.Array:
-        seen = x if start.beside is None else jnp.concatenate([x, start.beside], axis=-1)
-        rows = jnp.concatenate([seen] * halves), jnp.concatenate([timesteps] * halves)
-        m = unet(*rows, prompt, **told).astype(jnp.float32)
+        sample = x if start.beside is None else jnp.concatenate([x, start.beside], axis=-1)
+        rows = jnp.concatenate([sample] * halves), jnp.concatenate([timesteps] * halves)
+        m = unet(*rows, prompt, **sizes).astype(jnp.float32)
         return guide(m, inputs.guidance_scale) if form.guided else m
 
     return denoise(predict, start.x, inputs.key, sampling)

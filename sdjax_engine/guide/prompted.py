@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.painting import Bound, Condition, Shown
 
 GUIDANCE_SCALE = 7.5
@@ -40,12 +40,12 @@ class FlaxStableDiffusionPipelineOutput:
 class PromptedPipeline(FlaxDiffusionPipeline):
     """A pipeline whose UNet attends to the last hidden state of one text encoder."""
 
-    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: CallForm) -> Condition:
         (encoder,) = bound.text_encoders
         ids = [inputs.neg_prompt_ids, inputs.prompt_ids] if form.guided else [inputs.prompt_ids]
         return Condition(context=encoder(jnp.concatenate(ids)).hidden)
 
-    def _output(self, shown: Shown, *, return_dict: bool) -> Any:
-        unfit = False if shown.unfit is None else np.asarray(shown.unfit).reshape(-1).tolist()
-        output = FlaxStableDiffusionPipelineOutput(np.asarray(shown.images), unfit)
+    def _output(self, painted: Shown, *, return_dict: bool) -> Any:
+        unfit = False if painted.unfit is None else np.asarray(painted.unfit).reshape(-1).tolist()
+        output = FlaxStableDiffusionPipelineOutput(np.asarray(painted.images), unfit)
         return output if return_dict else output.to_tuple()

@@ -48,8 +48,8 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
             neg_prompt_ids=neg_prompt_ids,
             noise=latents,
         )
-        shown = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
-        return self._output(shown, return_dict=return_dict)
+        painted = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
+        return self._output(painted, return_dict=return_dict)
 
     def _generate(  # noqa: PLR0917 – likewise
         self,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.networks import (
     Params,
     UnboundNetwork,
@@ -146,7 +146,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
         """Return `neg_prompt_ids`; None means that the unconditional encoding is zeros."""
         return neg_prompt_ids
 
-    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: CallForm) -> Condition:
         encodings = [embed(bound.text_encoders, inputs.prompt_ids)]
         if form.guided:
             negative = (

@@ -109,8 +109,8 @@ class DecodingQueue:
         """Queue the picture classifier for the picture of each device."""
         if self.model.classifier is None:
             return Shares()
-        seen = Shares({device: each.seen for device, each in decoded.items()})
-        judged: Shares = self._call(self.model.classifier.queue, seen)
+        inputs = Shares({device: each.classifier_input for device, each in decoded.items()})
+        judged: Shares = self._call(self.model.classifier.queue, inputs)
         return judged
 
     def _picture(self, latents: Latents, decoded: Decoded, probabilities: jax.Array | None) -> Picture:

@@ -19,7 +19,7 @@ from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.decoding import DecodingQueue, Picture
-from sdjax_engine.lane.previews import Estimates, compile_previews
+from sdjax_engine.lane.preview_program import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
     LaterPrograms,
@@ -168,7 +168,7 @@ class DeviceLane:
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
-                sampler, done = make_turn(call.parts, parameters, self._seated, turn, mesh)
+                sampler, done = make_turn(call.groups, parameters, self._seated, turn, mesh)
                 self._state = self._seated._replace(sampler=sampler)
             most = max(most, call.rows)
         return Run(done=done, rows=most)

@@ -17,7 +17,7 @@ import numpy as np
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.denoising import evaluations, traced
 from sdjax_engine.denoising.traced import WithLoras
-from sdjax_engine.lane.previews import PreviewProgram, compile_previews
+from sdjax_engine.lane.preview_program import PreviewProgram, compile_previews
 from sdjax_engine.lane.rows import ProgramForm
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
@@ -167,13 +167,13 @@ def compile_evaluations(
     seats = min(rows or shapes.seats_per_device, shapes.seats_per_device)
     of_seats = shapes.rows(shapes.devices * seats, dtype=np.int32)
     which = () if rows is None else (of_seats, shapes.rows(shapes.devices * rows, dtype=np.int32))
-    own = (*which, of_seats, of_seats)
+    of_rows = (*which, of_seats, of_seats)
     function = evaluations.denoise if rows is None else evaluations.denoise_some
     return compiler.compile(
         f"{shapes.lane} {name}",
         partial(function, shapes.model.networks, counted_by_host=shapes.model.counted_by_host),
-        *(parameters, *shapes.state, *own),
-        specs=(REPLICATED, *[BY_SEAT] * (2 + len(own))),
+        *(parameters, *shapes.state, *of_rows),
+        specs=(REPLICATED, *[BY_SEAT] * (2 + len(of_rows))),
         donate=(1,),
         facts=shapes.facts,
         options=devices.network_options(shapes.model.mesh),

@@ -42,7 +42,7 @@ class ProgramForm:
         return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
 
 
-class Layout(NamedTuple):
+class RowIndices(NamedTuple):
     """The rows of all devices and the seats of these rows; both are counted from the device's first."""
 
     seats: npt.NDArray[np.int32]  # (devices · seats,), ascending on each device
@@ -166,12 +166,12 @@ def stretches(spans: Spans, occupants: Occupants) -> list[Stretch]:
     found = []
     for guidance, alike in groupby(range(longest), lambda offset: guidance_at(offset, spans, occupants)):
         offsets = list(alike)
-        own = {
+        parts = {
             seat: (spans[seat][0] + offsets[0], min(spans[seat][1], spans[seat][0] + offsets[-1] + 1))
             for seat in guidance
         }
         found.append(
-            Stretch(spans=own, guided=frozenset(seat for seat, guided in guidance.items() if guided))
+            Stretch(spans=parts, guided=frozenset(seat for seat, guided in guidance.items() if guided))
         )
     return found
 
@@ -204,7 +204,7 @@ def chosen(
     return found
 
 
-def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
+def row_indices(stretch: Stretch, rows: int, grid: SeatGrid) -> RowIndices:
     """Return the layout of a program of so many rows on each device.
 
     Of each device it has as many seats as rows, at most all seats: those of the stretch, then the first other
@@ -215,16 +215,16 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     seats, texts = [], []
     for device in range(grid.devices):
         first = device * grid.seats_per_device
-        own = sorted(seat for seat in stretch.spans if grid.device_of(seat) == device)[:count]
-        others = (seat for seat in range(first, first + grid.seats_per_device) if seat not in own)
-        those = sorted([*own, *islice(others, count - len(own))])
-        needed = [row for seat in own for row in stretch.rows_of(seat, grid.halves)][:rows]
-        spare = (those[0] + 1) * grid.halves - 1
-        seats.append(those)
+        running = sorted(seat for seat in stretch.spans if grid.device_of(seat) == device)[:count]
+        others = (seat for seat in range(first, first + grid.seats_per_device) if seat not in running)
+        computed = sorted([*running, *islice(others, count - len(running))])
+        needed = [row for seat in running for row in stretch.rows_of(seat, grid.halves)][:rows]
+        spare = (computed[0] + 1) * grid.halves - 1
+        seats.append(computed)
         texts.append([row - first * grid.halves for row in (*needed, *[spare] * (rows - len(needed)))])
     of_all = np.array(seats, np.int32)
-    spans = np.array([[stretch.spans.get(seat, (0, 0)) for seat in those] for those in seats], np.int32)
-    return Layout(
+    spans = np.array([[stretch.spans.get(seat, (0, 0)) for seat in computed] for computed in seats], np.int32)
+    return RowIndices(
         seats=(of_all - np.arange(grid.devices, dtype=np.int32)[:, None] * grid.seats_per_device).ravel(),
         rows=np.array(texts, np.int32).ravel(),
         start=spans[..., 0].ravel(),

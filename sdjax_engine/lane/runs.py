@@ -15,32 +15,32 @@ from sdjax_engine.compiling.per_device import PerDevice, Shares
 from sdjax_engine.denoising.state import SamplerState, SeatState
 from sdjax_engine.denoising.traced import WithLoras
 from sdjax_engine.lane.rows import (
-    Layout,
     Occupants,
     ProgramForm,
+    RowIndices,
     SeatGrid,
     Spans,
     Stretch,
     chosen,
-    lay_out,
+    row_indices,
     stretches,
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class DeviceGroup:
     """Devices that make the evaluations of a stretch with the same program."""
 
     program: Program
     form: ProgramForm
     devices: Collection[int]
-    layout: Layout
+    indices: RowIndices
     every_row: bool
 
     def arguments(self, parameters: WithLoras, turn: int) -> tuple[Any, ...]:
         """Return the arguments before and after the seats' state, for a turn of the host."""
         unet, bank = parameters
-        seats, rows, start, stop = self.layout
+        seats, rows, start, stop = self.indices
         of_seats: tuple[Any, ...] = start + np.int32(turn), stop
         if not self.every_row:
             of_seats = seats, rows, *of_seats
@@ -49,15 +49,15 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
-    """A stretch of a run, of `length` evaluations, and the parts that make it at the same time."""
+    """A stretch of a run, of `length` evaluations; each group of devices makes it for its own seats."""
 
     length: int
-    parts: Sequence[Part]
+    groups: Sequence[DeviceGroup]
 
     @property
     def rows(self) -> int:
         """How many rows each device computes in an evaluation, at most."""
-        return max(part.form.rows for part in self.parts)
+        return max(group.form.rows for group in self.groups)
 
 
 def calls_of(
@@ -67,47 +67,47 @@ def calls_of(
     adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
     divided = stretches(spans, occupants) if len(programs) > 1 else []
     return [
-        Call(length=stretch.length, parts=parts_of(stretch, programs, adapted, grid))
+        Call(length=stretch.length, groups=groups_of(stretch, programs, adapted, grid))
         for stretch in divided or [Stretch(spans=spans, guided=frozenset(spans))]
     ]
 
 
-def parts_of(
+def groups_of(
     stretch: Stretch, programs: Mapping[ProgramForm, Program], adapted: Collection[int], grid: SeatGrid
-) -> list[Part]:
+) -> list[DeviceGroup]:
     """Divide a stretch among the cheapest programs; `adapted` are the seats that use LoRAs."""
     apart = all(isinstance(program, PerDevice) for program in programs.values())
-    parts = []
+    groups = []
     for form, numbers in chosen(programs, stretch, adapted, grid, apart=apart).items():
-        own = {seat: span for seat, span in stretch.spans.items() if grid.device_of(seat) in numbers}
-        parts.append(
-            Part(
+        spans = {seat: span for seat, span in stretch.spans.items() if grid.device_of(seat) in numbers}
+        groups.append(
+            DeviceGroup(
                 program=programs[form],
                 form=form,
                 devices=numbers,
-                layout=lay_out(replace(stretch, spans=own), form.rows, grid),
+                indices=row_indices(replace(stretch, spans=spans), form.rows, grid),
                 every_row=form.rows == grid.rows_per_device,
             )
         )
-    return parts
+    return groups
 
 
 def make_turn(
-    parts: Sequence[Part], parameters: WithLoras, state: SeatState, turn: int, mesh: Mesh
+    groups: Sequence[DeviceGroup], parameters: WithLoras, state: SeatState, turn: int, mesh: Mesh
 ) -> tuple[SamplerState, jax.Array]:
     """Queue the programs of all parts of a stretch for a turn of the host.
 
     Returns the sampler's state, which replaces that of `state`, and an array that is ready after the turn.
     """
-    if len(parts) == 1:
-        of_model, *of_rows = parts[0].arguments(parameters, turn)
-        alone: tuple[SamplerState, jax.Array] = parts[0].program(of_model, *state, *of_rows)
+    if len(groups) == 1:
+        of_model, *of_rows = groups[0].arguments(parameters, turn)
+        alone: tuple[SamplerState, jax.Array] = groups[0].program(of_model, *state, *of_rows)
         return alone
     shares, made = [Shares.of(tree, mesh) for tree in state], Shares()
-    for part in parts:
-        of_model, *of_rows = part.arguments(parameters, turn)
-        assert isinstance(part.program, PerDevice), "only devices with programs of their own differ"
-        made |= part.program.on(part.devices, of_model, *shares, *of_rows)
+    for group in groups:
+        of_model, *of_rows = group.arguments(parameters, turn)
+        assert isinstance(group.program, PerDevice), "only devices with programs of their own differ"
+        made |= group.program.on(group.devices, of_model, *shares, *of_rows)
     together: tuple[SamplerState, jax.Array] = made.together(mesh)
     return together
 

@@ -24,11 +24,10 @@ from sdjax_engine.lane.rows import SeatGrid
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
+from sdjax_engine.models.unet_config import TIME_IDS
 from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
-
-TIME_IDS = 6  # the original size, the crop's corner and the target size, two numbers each
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,9 +61,9 @@ def open_mesh() -> Mesh:
     try:
         return mesh_over(jax.local_devices())
     except (RuntimeError, AssertionError) as error:  # JAX's answers to platforms that it cannot use
-        told = getattr(jax.config, "jax_platforms", None) or "any"
+        wanted = getattr(jax.config, "jax_platforms", None) or "any"
         reason = first_line(error) if str(error) else "nothing installed knows such a platform."
-        raise DevicesFailed(f"JAX finds no device of the platform {told}: {reason}") from error
+        raise DevicesFailed(f"JAX finds no device of the platform {wanted}: {reason}") from error
 
 
 def mesh_over(chosen: Sequence[jax.Device]) -> Mesh:

@@ -20,7 +20,7 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.encoding_cache import MOST_TEXTS, EncodingCache, text_arrays
-from sdjax_engine.model.loras import TEXT_ENCODERS, UNET, LoraBank
+from sdjax_engine.model.loras import UNET, LoraBank
 from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Preparation
 from sdjax_engine.models.attention_backend import found_backend
@@ -28,6 +28,7 @@ from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.models.unet_config import cross_attentions
 from sdjax_engine.request import WHOLE, Lane, Offer
 from sdjax_engine.weights import Checkpoint, Component, Parameters
+from sdjax_engine.weights.contents import TEXT_ENCODERS
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
 

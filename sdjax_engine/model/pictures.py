@@ -77,16 +77,16 @@ def _flat(picture: Pictures.Image, background: str) -> Pictures.Image:
     return flat
 
 
-def second_start(pixels: npt.NDArray[np.uint8], second: Request, *, kept: Fitted | None) -> Fitted:
+def second_start(pixels: npt.NDArray[np.uint8], second: Request, *, masked: Fitted | None) -> Fitted:
     """Return the start picture of a second pass: the pixels (height, width, 3) of the first, enlarged.
 
-    `kept` is the request's own start picture of the second size where it has a mask: where that is black,
+    `masked` is the request's own start picture of the second size where it has a mask: where that is black,
     its pixels are kept in this pass too.
     """
     picture = ImageOps.fit(
         Pictures.fromarray(pixels), (second.width, second.height), Pictures.Resampling.LANCZOS
     )
     enlarged = np.asarray(picture, np.uint8)
-    if kept is None:
+    if masked is None:
         return Fitted(pixels=enlarged, mask=np.ones((second.height, second.width), np.bool_))
-    return replace(kept, pixels=np.where(kept.mask[:, :, None], enlarged, kept.pixels))
+    return replace(masked, pixels=np.where(masked.mask[:, :, None], enlarged, masked.pixels))

@@ -23,7 +23,8 @@ from sdjax_engine.models.cross_attention_inputs import Context, KeyValues, Proje
 from sdjax_engine.models.layers import GroupNorm, LayerNorm, Shared, linear
 
 TRANSFORMER_NORM_EPS = 1e-6
-Told = Context | Projection
+PromptContext = Context | Projection
+"""What queries attend to: states, or the keys and values that a prompt was projected to."""
 
 
 def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> Array:
@@ -74,11 +75,15 @@ class Attention(nnx.Module):
         """Return the keys and values, `(n, length, width)`, of `states` (n, length, context width)."""
         return self.to_k(states), self.to_v(states)
 
-    def __call__(self, x: Array, told: Told) -> Array:
+    def __call__(self, x: Array, context: PromptContext) -> Array:
         """`x` is `(n, tokens, width)`."""
-        made = told.keys_values[self.place] if isinstance(told, Projection) else self.project(told.states)
+        made = (
+            context.keys_values[self.place]
+            if isinstance(context, Projection)
+            else self.project(context.states)
+        )
         keys, values = map(self.split, made)
-        attended = attend(self.split(self.to_q(x)), KeyValues(keys, values, told.lengths))
+        attended = attend(self.split(self.to_q(x)), KeyValues(keys, values, context.lengths))
         return self.to_out[0](attended.reshape(x.shape))
 
     def split(self, x: Array) -> Array:
@@ -134,10 +139,10 @@ class BasicTransformerBlock(nnx.Module):
         second = {"attn2": self.attn2}
         return {"attn1": self.attn1, **second} if self.only_cross else second
 
-    def __call__(self, x: Array, told: Told) -> Array:
+    def __call__(self, x: Array, context: PromptContext) -> Array:
         normed = self.norm1(x)
-        x = x + self.attn1(normed, told if self.only_cross else Context(normed))
-        x = x + self.attn2(self.norm2(x), told)
+        x = x + self.attn1(normed, context if self.only_cross else Context(normed))
+        x = x + self.attn2(self.norm2(x), context)
         return x + self.ff(self.norm3(x))
 
 
@@ -157,11 +162,11 @@ class Transformer2DModel(nnx.Module):
         )
         self.proj_out = linear(width, width, shared)
 
-    def __call__(self, x: Array, told: Told) -> Array:
+    def __call__(self, x: Array, context: PromptContext) -> Array:
         """`x` is `(n, h, w, width)`, the states of a context are `(n, length, context width)`."""
         tokens = self.proj_in(self.norm(x).reshape(x.shape[0], -1, x.shape[-1]))
         for block in self.transformer_blocks:
-            tokens = block(tokens, told)
+            tokens = block(tokens, context)
         return x + self.proj_out(tokens).reshape(x.shape)
 
 

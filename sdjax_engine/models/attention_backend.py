@@ -12,7 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sdjax_engine.models.attention_choice import FUSED_KERNELS, PALLAS_LEAST_QUERIES, Backend, Form, Kernel
+from sdjax_engine.models.attention_choice import (
+    FUSED_KERNELS,
+    PALLAS_LEAST_QUERIES,
+    AttentionForm,
+    Backend,
+    Kernel,
+)
 from sdjax_engine.models.attention_kernels import KERNELS
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.wording import first_line
@@ -55,7 +61,7 @@ def found_backend() -> Backend:
 
 def try_kernels(platform: str) -> Backend:
     """Return the platform with the widest head that its fused kernels take, for each form."""
-    return tried(platform, problem_of)
+    return tried(platform, kernel_problem)
 
 
 def tried(platform: str, problem_with: ProblemWith) -> Backend:
@@ -71,7 +77,7 @@ def tried(platform: str, problem_with: ProblemWith) -> Backend:
     )
 
 
-def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | str:
+def widest_head(platform: str, form: AttentionForm, problem_with: ProblemWith) -> int | str:
     """Return the widest head that a form's kernel takes, or why it takes none."""
     kernel = FUSED_KERNELS[platform][form]
     problems = []
@@ -85,26 +91,26 @@ def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | s
     return problems[-1]
 
 
-def trial(platform: str, form: Form, width: int) -> Trial:
+def trial(platform: str, form: AttentionForm, width: int) -> Trial:
     """Return noise in the shapes of a form, with enough queries for the platform's fused kernel."""
     picture, prompt, long = (noise(2, length, 4, width) for length in (TOKENS[platform], PROMPT, LONGEST))
     match form:
-        case Form.PICTURES:
+        case AttentionForm.PICTURES:
             return Trial(picture, KeyValues(picture, picture))
-        case Form.PROMPTS:
+        case AttentionForm.PROMPTS:
             return Trial(picture, KeyValues(prompt, prompt))
-        case Form.PROMPTS_WITH_LENGTHS:
+        case AttentionForm.PROMPTS_WITH_LENGTHS:
             return Trial(picture, KeyValues(long, long, jnp.asarray(LENGTHS, jnp.int32)))
-        case Form.TEXTS:
+        case AttentionForm.TEXTS:
             return Trial(prompt, KeyValues(prompt, prompt), causal=True)
 
 
-def problem_of(kernel: Kernel, given: Trial) -> str | None:
+def kernel_problem(kernel: Kernel, inputs: Trial) -> str | None:
     """Return one line that says why this kernel fails, or None if its result equals XLA's."""
 
     def compute(kernel: Kernel) -> np.ndarray:
         attend = jax.jit(KERNELS[kernel], static_argnames="causal")
-        return np.asarray(attend(given.queries, given.keys_values, causal=given.causal), np.float32)
+        return np.asarray(attend(inputs.queries, inputs.keys_values, causal=inputs.causal), np.float32)
 
     try:
         error = float(np.abs(compute(kernel) - compute(Kernel.XLA)).max())

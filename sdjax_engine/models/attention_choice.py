@@ -34,7 +34,7 @@ class Kernel(StrEnum):
     BY_HEAD_IN_PARTS = "by head, in parts"
 
 
-class Form(StrEnum):
+class AttentionForm(StrEnum):
     """Which tokens attend to which tokens, and whether keys are masked. A fused kernel may refuse a form."""
 
     PICTURES = "pictures"  # pixels to pixels
@@ -43,12 +43,12 @@ class Form(StrEnum):
     TEXTS = "texts"  # a prompt's tokens to earlier tokens (causal)
 
 
-FUSED_KERNELS: Mapping[str, Mapping[Form, Kernel]] = {
-    "gpu": dict.fromkeys(Form, Kernel.CUDNN),
+FUSED_KERNELS: Mapping[str, Mapping[AttentionForm, Kernel]] = {
+    "gpu": dict.fromkeys(AttentionForm, Kernel.CUDNN),
     "tpu": {
-        Form.PICTURES: Kernel.FLASH,
-        Form.PROMPTS: Kernel.FEW_KEYS,
-        Form.PROMPTS_WITH_LENGTHS: Kernel.FEW_KEYS,
+        AttentionForm.PICTURES: Kernel.FLASH,
+        AttentionForm.PROMPTS: Kernel.FEW_KEYS,
+        AttentionForm.PROMPTS_WITH_LENGTHS: Kernel.FEW_KEYS,
     },
 }
 """The fused kernel of each platform for each form."""
@@ -72,13 +72,13 @@ class AttentionShape:
     lengths: bool = False
 
     @property
-    def form(self) -> Form:
+    def form(self) -> AttentionForm:
         """Which tokens attend to which tokens, and whether keys are masked."""
         if self.causal:
-            return Form.TEXTS
+            return AttentionForm.TEXTS
         if self.lengths:
-            return Form.PROMPTS_WITH_LENGTHS
-        return Form.PICTURES if self.keys == self.queries else Form.PROMPTS
+            return AttentionForm.PROMPTS_WITH_LENGTHS
+        return AttentionForm.PICTURES if self.keys == self.queries else AttentionForm.PROMPTS
 
     @property
     def scores(self) -> int:
@@ -100,8 +100,8 @@ class Backend:
     """
 
     platform: str
-    widest: Mapping[Form, int] = field(default_factory=dict)
-    refused: Mapping[Form, str] = field(default_factory=dict)
+    widest: Mapping[AttentionForm, int] = field(default_factory=dict)
+    refused: Mapping[AttentionForm, str] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, int]:
@@ -146,7 +146,7 @@ SUITS: Mapping[Kernel, Callable[[AttentionShape], bool]] = {
 }
 
 
-def describe(backend: Backend, dtype: str) -> str:
+def attention_line(backend: Backend, dtype: str) -> str:
     """Return the start-up's log line about attention in networks of this dtype."""
     if backend.platform == "cpu":
         return "attention: XLA, head by head, long ones in parts that fit into the cache"
@@ -154,12 +154,12 @@ def describe(backend: Backend, dtype: str) -> str:
     if library is None:
         return f"attention: XLA, because no other kernel is known for the platform {backend.platform}"
     if not backend.widest:
-        return f"attention: XLA, because {refusals(library, backend)}"
+        return f"attention: XLA, because {refused_forms(library, backend)}"
     if backend.platform == "gpu" and dtype not in CUDNN_DTYPES:
         return f"attention: XLA, because cuDNN computes in {' and '.join(CUDNN_DTYPES)} and not in {dtype}"
     least = f" from {PALLAS_LEAST_QUERIES} tokens of a picture on" if backend.platform == "tpu" else ""
     line = f"attention: {library}{least} for heads up to {widths(backend)}, XLA for others"
-    return f"{line}; {refusals(library, backend)}" if backend.refused else line
+    return f"{line}; {refused_forms(library, backend)}" if backend.refused else line
 
 
 def widths(backend: Backend) -> str:
@@ -170,18 +170,18 @@ def widths(backend: Backend) -> str:
     return ", ".join(f"{width} wide ({', '.join(forms)})" for width, forms in alike.items())
 
 
-def refusals(library: str, backend: Backend) -> str:
+def refused_forms(library: str, backend: Backend) -> str:
     """Return which forms do not work, and why, as text; forms with the same reason are grouped."""
     alike = grouped(backend.refused)
     if len(alike) == 1 and not backend.widest:
         return f"{library} does not work here: {next(iter(alike))}"
-    told = (f"for {', '.join(forms)}: {reason.rstrip('.')}" for reason, forms in alike.items())
-    return f"{library} does not work here {'; '.join(told)}"
+    clauses = (f"for {', '.join(forms)}: {reason.rstrip('.')}" for reason, forms in alike.items())
+    return f"{library} does not work here {'; '.join(clauses)}"
 
 
-def grouped(of_forms: Mapping[Form, Value]) -> dict[Value, list[Form]]:
+def grouped(of_forms: Mapping[AttentionForm, Value]) -> dict[Value, list[AttentionForm]]:
     """Return the forms of each value, in the order of the mapping."""
-    found: dict[Value, list[Form]] = {}
+    found: dict[Value, list[AttentionForm]] = {}
     for form, value in of_forms.items():
         found.setdefault(value, []).append(form)
     return found

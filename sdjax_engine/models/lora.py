@@ -83,7 +83,7 @@ def sum_window(places: Array, layer: Conv) -> Array:
     (above, below), (left, right) = sides_of(layer)
     places = jnp.pad(places, ((0, 0), (above, below), (left, right), (0, 0), (0, 0), (0, 0)))
     high, wide = places.shape[3:5]
-    stride_y, stride_x = pair(layer.strides)
+    stride_y, stride_x = both_axes(layer.strides)
     end_y, end_x = places.shape[1] - high + 1, places.shape[2] - wide + 1
     taps = [
         places[:, y : y + end_y : stride_y, x : x + end_x : stride_x, y, x]
@@ -102,6 +102,6 @@ def sides_of(layer: Conv) -> tuple[tuple[int, int], tuple[int, int]]:
     return (above, below), (left, right)
 
 
-def pair(value: int | tuple[int, int]) -> tuple[int, int]:
+def both_axes(value: int | tuple[int, int]) -> tuple[int, int]:
     """Return `value` as a pair, one number for each axis."""
     return (value, value) if isinstance(value, int) else value

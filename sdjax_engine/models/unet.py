@@ -90,19 +90,19 @@ class UNet2DConditionModel(nnx.Module):
         result depends on its own row only. Raises ValueError for an argument that the network does not
         take, and for missing `text_embeds`, `time_ids` or `guidance` that it needs.
         """
-        told = context if isinstance(context, Projection) else self.read(context, context_lengths)
+        attended = context if isinstance(context, Projection) else self.read(context, context_lengths)
         time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
         x = sample.astype(self.dtype)
         x = self.conv_in(2 * x - 1 if self.center_input_sample else x)
         skips = [x]
         for down in self.down_blocks:
-            x, more = down(x, time, told)
+            x, more = down(x, time, attended)
             skips += more
         if self.mid_block is not None:
-            x = self.mid_block(x, time, told)
+            x = self.mid_block(x, time, attended)
         for up in self.up_blocks:
             used = [skips.pop() for _ in up.resnets]
-            x = up(x, used, time, told, skips[-1].shape[1:3] if skips else None)
+            x = up(x, used, time, attended, skips[-1].shape[1:3] if skips else None)
         return self.conv_out(self.act(self.conv_norm_out(x)))
 
     def project(self, context: Array, context_lengths: Array | None = None) -> Projection:

@@ -9,7 +9,7 @@ from flax import nnx
 from jax import Array
 
 from sdjax_engine.models.activations import Activation
-from sdjax_engine.models.attention import AttentionStyle, Told, Transformer2DModel
+from sdjax_engine.models.attention import AttentionStyle, PromptContext, Transformer2DModel
 from sdjax_engine.models.layers import (
     Downsample2D,
     GroupNorm,
@@ -85,14 +85,14 @@ class DownBlock2D(nnx.Module):
         self.downsamplers = nnx.List([Downsample2D(width, style, padding=padding)]) if downsample else None
 
     def __call__(
-        self, x: Array, time: Array | None = None, told: Told | None = None
+        self, x: Array, time: Array | None = None, context: PromptContext | None = None
     ) -> tuple[Array, list[Array]]:
         """Return the result, and every intermediate result for the skip connections."""
         skips = []
         for index, resnet in enumerate(self.resnets):
             x = resnet(x, time)
             if self.attentions is not None:
-                x = self.attentions[index](x, told)
+                x = self.attentions[index](x, context)
             skips.append(x)
         if self.downsamplers is not None:
             x = self.downsamplers[0](x)
@@ -107,8 +107,8 @@ class UNetMidBlock2DCrossAttn(nnx.Module):
         self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
         self.attentions = transformers(width, style, attention)
 
-    def __call__(self, x: Array, time: Array, told: Told) -> Array:
-        x = self.attentions[0](self.resnets[0](x, time), told)
+    def __call__(self, x: Array, time: Array, context: PromptContext) -> Array:
+        x = self.attentions[0](self.resnets[0](x, time), context)
         return self.resnets[1](x, time)
 
 
@@ -118,7 +118,7 @@ class UNetMidBlock2D(nnx.Module):
     def __init__(self, width: int, style: ResnetStyle) -> None:
         self.resnets = nnx.List([ResnetBlock2D(width, width, style)])
 
-    def __call__(self, x: Array, time: Array, told: Told) -> Array:  # noqa: ARG002 - as its sibling's
+    def __call__(self, x: Array, time: Array, context: PromptContext) -> Array:  # noqa: ARG002 - as its sibling's
         return self.resnets[0](x, time)
 
 
@@ -139,11 +139,11 @@ class UpBlock2D(nnx.Module):
         self.upsamplers = nnx.List([Upsample2D(width, style)]) if upsample else None
 
     def __call__(
-        self, x: Array, skips: list[Array], time: Array, told: Told, size: tuple[int, int] | None
+        self, x: Array, skips: list[Array], time: Array, context: PromptContext, size: tuple[int, int] | None
     ) -> Array:
         """`skips` are in the order of their use; `size` is (height, width) of an upsampled result."""
         for index, (resnet, skip) in enumerate(zip(self.resnets, skips, strict=True)):
             x = resnet(jnp.concatenate([x, skip], axis=-1), time)
             if self.attentions is not None:
-                x = self.attentions[index](x, told)
+                x = self.attentions[index](x, context)
         return x if self.upsamplers is None else self.upsamplers[0](x, size)

@@ -17,6 +17,7 @@ from sdjax_engine.models.config import (
 from sdjax_engine.wording import quoted
 
 NAME = "UNet2DConditionModel"
+TIME_IDS = 6  # the original size, the crop's corner and the target size: two numbers each
 DEFAULTS: Config = {
     "act_fn": "silu",
     "addition_embed_type": None,

@@ -82,7 +82,7 @@ def parse_emphasis(text: str) -> tuple[Piece, ...]:
     Weights are within ±`MAX_WEIGHT`. A text without brackets and BREAK is one piece.
     """
     symbols = tuple(SYMBOL.finditer(text))
-    factors, openings = pair(symbols)
+    factors, openings = matched_brackets(symbols)
     around: dict[int, float] = {}
     pieces, place = [], 0
     for index, symbol in enumerate(symbols):
@@ -99,7 +99,7 @@ def parse_emphasis(text: str) -> tuple[Piece, ...]:
     return join(pieces)
 
 
-def pair(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, int]]:
+def matched_brackets(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, int]]:
     """Return the factor of each opening bracket, and the opening bracket of each closing bracket.
 
     Brackets are named by their index among the symbols. A closing bracket closes the last open bracket of

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import tokenizers
 
 from sdjax_engine.prompts.emphasis import Piece, Prompt, clean
-from sdjax_engine.prompts.tokenizer_files import length_of, read_bpe, read_settings, special_token
+from sdjax_engine.prompts.tokenizer_files import length_of, read_bpe, read_tokenizer_settings, special_token
 
 COMMA = ",</w>"
 START, END = "<|startoftext|>", "<|endoftext|>"
@@ -86,7 +86,7 @@ class Tokenizer:
         `pad` replaces the folder's padding token; in a prompt it is always one token. Raises
         UnreadableCheckpoint if neither is there, a file is invalid or a special token is unknown.
         """
-        settings = read_settings(folder)
+        settings = read_tokenizer_settings(folder)
         start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
         pad = pad or special_token(settings, "pad_token", END)
         unknown = special_token(settings, "unk_token", END)

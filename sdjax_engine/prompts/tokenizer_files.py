@@ -21,7 +21,7 @@ WORDS = (
 )
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
+def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     """Return the tokenizer's settings from its one or two files.
 
     In old folders, whose tokenizer_config.json does not list the added tokens, special_tokens_map.json takes

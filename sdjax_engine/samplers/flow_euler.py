@@ -10,7 +10,7 @@ from pydantic import Field
 from sdjax_engine.samplers.config import Off
 from sdjax_engine.samplers.schedules import Array
 from sdjax_engine.samplers.sigmas import SigmaConfig
-from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 
 class FlowEuler(SigmaConfig):
@@ -54,4 +54,4 @@ class FlowEuler(SigmaConfig):
         if self.stochastic_sampling:
             return Evaluation(level=level, t=t, p=1.0, q=-sigma, x=Mix(h=[1 - goal], z=goal))
         x = Mix(x=1.0, h=[goal - sigma])
-        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, kept=Kept.FLOW)
+        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, prediction=Prediction.FLOW)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sdjax_engine.samplers.config import SchedulerConfig
 from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps
-from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 FIRST_WEIGHTS = (
     (1.0,),
@@ -52,9 +52,9 @@ class PNDM(SchedulerConfig):
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
         stride = self.num_train_timesteps // num_inference_steps
         timesteps = spaced_timesteps(self, num_inference_steps, whole=True).astype(int)
-        told = np.concatenate([timesteps[:2], timesteps[1:2], timesteps[2:]])
+        evaluated = np.concatenate([timesteps[:2], timesteps[1:2], timesteps[2:]])
         evaluations = []
-        for index, t in enumerate(told[begin:]):
+        for index, t in enumerate(evaluated[begin:]):
             start = t + stride if index == 1 else t  # the second evaluation repeats the first step
             a_next = alpha_bar[start - stride] if start >= stride else final
             level = Level(alpha_bar[t] ** 0.5, (1 - alpha_bar[t]) ** 0.5)
@@ -69,9 +69,9 @@ class PNDM(SchedulerConfig):
             scale, of_output = scale + of_eps * (1 - a) ** 0.5, of_eps * a**0.5
         else:
             of_output = of_eps
-        kept = Kept.V if self.prediction_type == "v_prediction" else Kept.EPS
+        prediction = Prediction.V if self.prediction_type == "v_prediction" else Prediction.EPS
         weights = FIRST_WEIGHTS[index] if index < len(FIRST_WEIGHTS) else LATER_WEIGHTS
         h = [of_output * weight for weight in weights]
         x = Mix(r=scale, h=h) if index == 1 else Mix(x=scale, h=h)
         r = Mix(x=1.0) if index == 0 else Mix(r=1.0)
-        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, r=r, kept=kept)
+        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, r=r, prediction=prediction)

@@ -49,8 +49,8 @@ def _evenly(first: float, last: float, count: int) -> Array:
 
 def alphas_cumprod(config: SchedulerConfig, *, zero_terminal_snr: bool = False) -> Array:
     """Return ᾱ_t, `(num_train_timesteps,)`; with `zero_terminal_snr`, rescaled so that the last is 0."""
-    kept = _stored(1 - _stored(betas(config)))
-    alpha_bar = _stored(kept.cumprod(dtype=np.float64))
+    alphas = _stored(1 - _stored(betas(config)))
+    alpha_bar = _stored(alphas.cumprod(dtype=np.float64))
     if not zero_terminal_snr or len(alpha_bar) == 1:
         return alpha_bar
     root = _stored(np.sqrt(alpha_bar))

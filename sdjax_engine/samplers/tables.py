@@ -130,7 +130,7 @@ CLEAN = Level(latents=1.0, noise=0.0)
 """The level of a finished picture."""
 
 
-class Kept(Enum):
+class Prediction(Enum):
     """The meaning of h_0, which a method keeps of the network's output."""
 
     X_0 = "the estimate of the finished picture"
@@ -141,21 +141,21 @@ class Kept(Enum):
     def estimate(self, before: Level, after: Level) -> tuple[float, float]:
         """Return the weights of x' and h_0 in the estimate of x_0; h_0 has the level `before`, x' `after`."""
         latents, noise = after
-        if self is Kept.EPS:
+        if self is Prediction.EPS:
             return 1 / latents, -noise / latents
-        if self is Kept.V:
+        if self is Prediction.V:
             part = before.latents * latents + before.noise * noise
             return before.latents / part, -noise / part
-        return (1.0, -noise) if self is Kept.FLOW else (0.0, 1.0)
+        return (1.0, -noise) if self is Prediction.FLOW else (0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """One row of a table: the network's input, the kept output, and the two rows of M.
 
-    `level` is the noise level of x before the evaluation, as the reference's `add_noise` makes it. `kept`
-    says what h_0 is. `t` is the network's timestep, `s` the factor on its input. By default `r` leaves the
-    saved tensor unchanged.
+    `level` is the noise level of x before the evaluation, as the reference's `add_noise` makes it.
+    `prediction` says what h_0 is. `t` is the network's timestep, `s` the factor on its input. By default `r`
+    leaves the saved tensor unchanged.
     """
 
     level: Level
@@ -165,11 +165,11 @@ class Evaluation:
     q: float
     x: Mix
     r: Mix = REST
-    kept: Kept = Kept.X_0
+    prediction: Prediction = Prediction.X_0
 
-    def row(self, kept: Level) -> list[float]:
-        """Return the numbers in the order of `Column`; `kept` is the noise level after the evaluation."""
-        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *kept, UNGUIDED]
+    def row(self, after: Level) -> list[float]:
+        """Return the numbers in the order of `Column`; `after` is the noise level after the evaluation."""
+        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *after, UNGUIDED]
 
 
 IDLE = Evaluation(level=CLEAN, t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
@@ -195,8 +195,8 @@ class Table:
     @classmethod
     def of(cls, evaluations: Sequence[Evaluation], *, init_noise_sigma: float = 1.0) -> Table:
         """Round `evaluations` to rows; raises `UnreadableCheckpoint` for rows that are not finite."""
-        kept = [*(evaluation.level for evaluation in evaluations[1:]), CLEAN]
-        pairs = list(zip(evaluations, kept, strict=True))
+        levels_after = [*(evaluation.level for evaluation in evaluations[1:]), CLEAN]
+        pairs = list(zip(evaluations, levels_after, strict=True))
         rows = np.array([evaluation.row(level) for evaluation, level in pairs]).astype(np.float32)
         if not np.isfinite(rows).all():
             first = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
@@ -204,7 +204,7 @@ class Table:
                 f"the scheduler config gives no finite coefficients at timestep {evaluations[first].t:g}"
             )
         rows.setflags(write=False)
-        weights = [evaluation.kept.estimate(evaluation.level, after) for evaluation, after in pairs]
+        weights = [evaluation.prediction.estimate(evaluation.level, after) for evaluation, after in pairs]
         return cls(
             rows=rows,
             estimates=np.array(weights).astype(np.float32),

@@ -35,8 +35,8 @@ class TCD(DistilledConfig):
 
     def _evaluation(self, t: int, *, a: float, a_s: float, a_next: float) -> Evaluation:
         alpha, sigma = a**0.5, (1 - a) ** 0.5
-        kept = (a_next / a_s) ** 0.5
-        of_eps = kept * (1 - a_s) ** 0.5  # weight of eps = (x - alpha·x_0)/sigma
+        share = (a_next / a_s) ** 0.5
+        of_eps = share * (1 - a_s) ** 0.5  # weight of eps = (x - alpha·x_0)/sigma
         p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
-        x = Mix(x=of_eps / sigma, h=[kept * a_s**0.5 - of_eps * alpha / sigma], z=(1 - kept**2) ** 0.5)
+        x = Mix(x=of_eps / sigma, h=[share * a_s**0.5 - of_eps * alpha / sigma], z=(1 - share**2) ** 0.5)
         return Evaluation(level=Level(alpha, sigma), t=t, p=p, q=q, x=x)

@@ -17,7 +17,7 @@ from sdjax_engine.samplers.schedules import (
     x_0_weights,
 )
 from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
-from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 # The reference replaces solver types of other schedulers by its own nearest type.
 Solver = Annotated[
@@ -72,7 +72,7 @@ class UniPC(SigmaConfig):
                     q=q,
                     x=_mix(x),
                     r=_mix(r),
-                    kept=Kept.X_0 if self.predict_x0 else Kept.EPS,
+                    prediction=Prediction.X_0 if self.predict_x0 else Prediction.EPS,
                 )
             )
         return Table.of(evaluations)

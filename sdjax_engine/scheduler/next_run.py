@@ -24,7 +24,7 @@ from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.request_table import InFlightBatch
 from sdjax_engine.scheduler.seats import Readiness
 
-Lane = TypeVar("Lane", bound=Hashable)
+AnyLane = TypeVar("AnyLane", bound=Hashable)
 
 MOVES_AHEAD = 4.0
 """A lane is served for this many times the seconds of a move before another model takes its place."""
@@ -50,32 +50,32 @@ class Demand:
     move_seconds: float = 0.0
 
 
-class LaneShares(Generic[Lane]):
+class LaneShares(Generic[AnyLane]):
     """Counts how much of the devices' time each lane has had."""
 
     def __init__(self) -> None:
-        self._tags: dict[Lane, float] = {}
+        self._tags: dict[AnyLane, float] = {}
         self._now = 0.0
-        self._served: Lane | None = None
+        self._served: AnyLane | None = None
 
-    def choose(self, demands: Mapping[Lane, Demand]) -> Lane:
+    def choose(self, demands: Mapping[AnyLane, Demand]) -> AnyLane:
         """Return the lane to serve next; there must be at least one."""
         for lane in demands:
             self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
         chosen = min(demands, key=lambda lane: self._tags[lane])
         served = self._served
-        if served is not None and served in demands and self._kept(served, demands, chosen):
+        if served is not None and served in demands and self._stays(served, demands, chosen):
             chosen = served
         self._served = chosen
         self._now = min(self._tags[lane] for lane in demands)
         self._tags = {lane: tag for lane, tag in self._tags.items() if lane in demands or tag > self._now}
         return chosen
 
-    def charge(self, lane: Lane, seconds: float, seats: int) -> None:
+    def charge(self, lane: AnyLane, seconds: float, seats: int) -> None:
         """Count `seconds` of the devices' time on a lane that wants `seats`; less than 0 takes some back."""
         self._tags[lane] = self._tags.get(lane, self._now) + seconds / seats
 
-    def _kept(self, served: Lane, demands: Mapping[Lane, Demand], chosen: Lane) -> bool:
+    def _stays(self, served: AnyLane, demands: Mapping[AnyLane, Demand], chosen: AnyLane) -> bool:
         ahead = (self._tags[served] - self._tags[chosen]) * demands[served].seats
         return ahead < MOVES_AHEAD * demands[chosen].move_seconds
 

@@ -113,7 +113,7 @@ class PendingRequest:
         """
         first, second = self.prepared, self.prepared.second
         assert second is not None, "a request of one pass has no second"
-        start = second_start(image.pixels, second.request, kept=second.picture)
+        start = second_start(image.pixels, second.request, masked=second.picture)
         with self._lock:
             if not self.answered:
                 self.seconds_of_first_pass = image.seconds

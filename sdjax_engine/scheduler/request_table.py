@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.previews import Estimates
+from sdjax_engine.lane.preview_program import Estimates
 from sdjax_engine.lane.runs import Run
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue

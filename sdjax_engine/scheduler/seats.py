@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Request = TypeVar("Request", bound=Hashable)
+AnyRequest = TypeVar("AnyRequest", bound=Hashable)
 
 # Seats of a device unless the configuration says how many. On a slice of the CPU one picture fills the
 # core: a second seat saves nothing and doubles the time of a single picture. An accelerator needs a few.
@@ -53,38 +53,38 @@ class Readiness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement(Generic[Request]):
+class Placement(Generic[AnyRequest]):
     """A request that has just taken `seat`."""
 
     seat: int
-    request: Request
+    request: AnyRequest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span(Generic[Request]):
+class Span(Generic[AnyRequest]):
     """What one seat does in a run: the evaluations from `start` up to, not including, `stop`."""
 
     seat: int
-    request: Request
+    request: AnyRequest
     start: int
     stop: int
     last: bool
 
 
 @dataclass(kw_only=True)
-class Waiting(Generic[Request]):
+class Waiting(Generic[AnyRequest]):
     """A request in the line; with `alone` it shares no run with other requests."""
 
-    request: Request
+    request: AnyRequest
     evaluations: int
     alone: bool = False
 
 
 @dataclass(kw_only=True)
-class Seated(Generic[Request]):
+class Seated(Generic[AnyRequest]):
     """A request in a seat."""
 
-    request: Request
+    request: AnyRequest
     evaluations: int
     done: int = 0
     alone: bool = False
@@ -95,7 +95,7 @@ class Seated(Generic[Request]):
         return self.evaluations - self.done
 
 
-class Seats(Generic[Request]):
+class Seats(Generic[AnyRequest]):
     """The line and the seats of one lane.
 
     Seat `i` is on device `i // seats_per_device`.
@@ -103,7 +103,7 @@ class Seats(Generic[Request]):
 
     def __init__(self, *, devices: int, seats_per_device: int) -> None:
         self._devices = devices
-        self.line: OrderedDict[Request, Waiting[Request]] = OrderedDict()
+        self.line: OrderedDict[AnyRequest, Waiting[AnyRequest]] = OrderedDict()
         self.resize(seats_per_device)
 
     def __len__(self) -> int:
@@ -111,17 +111,17 @@ class Seats(Generic[Request]):
         return len(self._seats)
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[AnyRequest]:
         """Every request here, the seated before the waiting."""
         return self.seated + self.waiting
 
     @property
-    def seated(self) -> list[Request]:
+    def seated(self) -> list[AnyRequest]:
         """Every request in a seat, in the order of the seats."""
         return [taken.request for _, taken in self._taken()]
 
     @property
-    def waiting(self) -> list[Request]:
+    def waiting(self) -> list[AnyRequest]:
         """Every request in the line, the oldest first."""
         return list(self.line)
 
@@ -142,19 +142,19 @@ class Seats(Generic[Request]):
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many empty seats; the line stays."""
         self._seats_per_device = seats_per_device
-        self._seats: list[Seated[Request] | None] = [None] * (self._devices * seats_per_device)
+        self._seats: list[Seated[AnyRequest] | None] = [None] * (self._devices * seats_per_device)
 
-    def join(self, request: Request, evaluations: int) -> None:
+    def join(self, request: AnyRequest, evaluations: int) -> None:
         """Put a request at the end of the line; its picture takes `evaluations` of the network."""
         self.line[request] = Waiting(request=request, evaluations=evaluations)
 
-    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool) -> None:
+    def rejoin(self, requests: Iterable[tuple[AnyRequest, int]], *, alone: bool) -> None:
         """Put requests, each with its evaluations, back at the front of the line, in this order."""
         for request, evaluations in reversed(list(requests)):
             self.line[request] = Waiting(request=request, evaluations=evaluations, alone=alone)
             self.line.move_to_end(request, last=False)
 
-    def leave(self, request: Request) -> bool:
+    def leave(self, request: AnyRequest) -> bool:
         """Take a request out of the line or its seat; False for a request that is in neither."""
         if self.line.pop(request, None) is not None:
             return True
@@ -170,7 +170,7 @@ class Seats(Generic[Request]):
             return None
         return Readiness(seats=min(self.present, len(self)), open_to_newcomers=self.open_to_newcomers)
 
-    def take_seats(self) -> list[Placement[Request]]:
+    def take_seats(self) -> list[Placement[AnyRequest]]:
         """Seat as many waiting requests as there is room for, on the emptiest devices first."""
         placements = []
         while (first := self._first_in_line()) is not None and self._may_be_seated(first):
@@ -184,7 +184,7 @@ class Seats(Generic[Request]):
             placements.append(Placement(seat=seat, request=first.request))
         return placements
 
-    def plan_run(self, limits: RunLimits | None = None) -> list[Span[Request]]:
+    def plan_run(self, limits: RunLimits | None = None) -> list[Span[AnyRequest]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: no request."""
         length = self._run_length(limits or RunLimits())
         spans = []
@@ -205,16 +205,16 @@ class Seats(Generic[Request]):
                 self._seats[seat] = None
         return spans
 
-    def clear_seats(self) -> list[Request]:
+    def clear_seats(self) -> list[AnyRequest]:
         """Empty every seat and return the requests that had one; those that wait stay."""
         seated = self.seated
         self.resize(self._seats_per_device)
         return seated
 
-    def _first_in_line(self) -> Waiting[Request] | None:
+    def _first_in_line(self) -> Waiting[AnyRequest] | None:
         return next(iter(self.line.values()), None)
 
-    def _taken(self) -> Iterator[tuple[int, Seated[Request]]]:
+    def _taken(self) -> Iterator[tuple[int, Seated[AnyRequest]]]:
         for seat, seated in enumerate(self._seats):
             if seated is not None:
                 yield seat, seated
@@ -225,7 +225,7 @@ class Seats(Generic[Request]):
             counts[seat // self._seats_per_device] += 1
         return counts
 
-    def _may_be_seated(self, newcomer: Waiting[Request]) -> bool:
+    def _may_be_seated(self, newcomer: Waiting[AnyRequest]) -> bool:
         seated = [taken for _, taken in self._taken()]
         return not seated or not (newcomer.alone or any(taken.alone for taken in seated))
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.model.loaded import check_guidance, check_sizes
-from sdjax_engine.model.loras import TEXT_ENCODERS, UNET, layer_shapes, read_all
+from sdjax_engine.model.loras import UNET, layer_shapes, read_all
 from sdjax_engine.model.prepare import Planner
 from sdjax_engine.samplers import pipeline_config
 from sdjax_engine.startup.picture_classifiers import check_labels
 from sdjax_engine.weights.checkpoint import scale_of
-from sdjax_engine.weights.contents import respaced
+from sdjax_engine.weights.contents import TEXT_ENCODERS, respaced
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
 from sdjax_engine.weights.load import plans_of, read_contents
 from sdjax_engine.weights.networks import check_tensors

@@ -67,8 +67,8 @@ class Usage:
         if self._file is None:
             return {}
         try:
-            told = json.loads(self._file.read_text(encoding="utf-8"))
-            left = math.exp2(min(0.0, float(told["at"]) - self._written_at) / HALF_LIFE)
-            return {str(name): float(count) * left for name, count in told["counts"].items()}
+            stored = json.loads(self._file.read_text(encoding="utf-8"))
+            left = math.exp2(min(0.0, float(stored["at"]) - self._written_at) / HALF_LIFE)
+            return {str(name): float(count) * left for name, count in stored["counts"].items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.models.unet_config import TIME_IDS
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.checkpoint import scale_of
 from sdjax_engine.weights.digests import Digests
@@ -17,7 +18,6 @@ from sdjax_engine.weights.networks import Part
 from sdjax_engine.wording import quoted
 
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
-TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
 MOST_PIXELS = 16384  # along one side
 DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the reference's default
 

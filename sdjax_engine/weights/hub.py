@@ -180,7 +180,7 @@ def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             self.is_bytes = kwargs.get("name") == "huggingface_hub.snapshot_download"
-            self.told = time.monotonic()
+            self.reported_at = time.monotonic()
             self.lock = threading.Lock()
             super().__init__(*args, **(kwargs | {"disable": True}))
             self.n = 0
@@ -189,9 +189,9 @@ def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
             with self.lock:
                 self.n += int(n or 0)
                 now = time.monotonic()
-                due = now - self.told >= SECONDS_BETWEEN_REPORTS or self.n == self.total
+                due = now - self.reported_at >= SECONDS_BETWEEN_REPORTS or self.n == self.total
                 if self.is_bytes and report is not None and n and due:
-                    self.told = now
+                    self.reported_at = now
                     report(
                         f"{repo_id}: {megabytes(self.n)} of {megabytes(self.total or self.n)} MB downloaded"
                     )

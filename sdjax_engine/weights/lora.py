@@ -42,7 +42,7 @@ Keys = dict[LayerPath, dict[Role, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contents:
+class LoraContents:
     """The contents of a file without its factors: shapes of tensors, alphas, and peft's settings."""
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -88,7 +88,7 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
         problems = other_family(contents.shapes, shapes) + problems
         raise UnreadableCheckpoint(f"{file} does not fit the model as a LoRA: {'; '.join(problems)}.")
     try:
-        layers = {place: settle(place, roles, contents) for place, roles in keys.items()}
+        layers = {place: factors_of_layer(place, roles, contents) for place, roles in keys.items()}
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCheckpoint(f"{file} has settings of no LoRA: {first_line(error)}") from error
     return LoraFile(file=file, layers=layers)
@@ -114,7 +114,7 @@ def find_file(path: Path) -> Path:
     return found[0]
 
 
-def read_contents(file: Path) -> Contents:
+def read_contents(file: Path) -> LoraContents:
     """Return the contents of a safetensors file without its factors; raises UnreadableCheckpoint."""
     header = read_header(file)
     strange = [
@@ -128,11 +128,11 @@ def read_contents(file: Path) -> Contents:
         )
     with safe_open(file, "np") as opened:
         alphas = {name: read_alpha(opened.get_tensor(name)) for name in header.entries if is_alpha(name)}
-    settings = read_settings(header.notes.get(METADATA))
+    settings = read_adapter_settings(header.notes.get(METADATA))
     is_of_peft = any(map(is_in_adapter, header.entries)) and not any(map(other_kind, header.entries))
     if is_of_peft and not settings and not alphas:
         settings = read_adapter_config(file)
-    return Contents(
+    return LoraContents(
         shapes={name: each.shape for name, each in header.entries.items()}, alphas=alphas, settings=settings
     )
 
@@ -168,7 +168,7 @@ def read_alpha(tensor: npt.NDArray[Any]) -> float:
     return float(tensor.reshape(-1)[0]) if tensor.size == 1 else math.nan
 
 
-def read_settings(text: str | None) -> dict[str, Any]:
+def read_adapter_settings(text: str | None) -> dict[str, Any]:
     """Return peft's settings (`lora_alpha`, `r`, …, each after its component's name) from the metadata."""
     try:
         settings = json.loads(text) if text else {}
@@ -199,7 +199,7 @@ def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
     return found, problems
 
 
-def find_misfits(contents: Contents, keys: Keys, shapes: Shapes) -> list[str]:
+def find_misfits(contents: LoraContents, keys: Keys, shapes: Shapes) -> list[str]:
     """Return one clause for each kind of misfit between the tensors and their layers or one another."""
     halves = {place for place, roles in keys.items() if not {Role.DOWN, Role.UP} <= roles.keys()}
     whole = {place: roles for place, roles in keys.items() if place not in halves}
@@ -225,7 +225,7 @@ def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
     return rank > 0 and down in downs and up in ((shape.width_out, rank), (shape.width_out, rank, 1, 1))
 
 
-def settle(place: LayerPath, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
+def factors_of_layer(place: LayerPath, roles: Mapping[Role, str], contents: LoraContents) -> LayerFactors:
     """Return one layer's factors; the scale is by the layer's alpha, or else by peft's settings."""
     rank = contents.shapes[roles[Role.DOWN]][0]
     if Role.ALPHA in roles:
@@ -241,14 +241,16 @@ def scale_by_settings(place: LayerPath, rank: int, settings: Mapping[str, Any]) 
     Without an alpha it is 1. In a file of a single network, settings have no component's name before them.
     """
     component = f"{place.component}."
-    own = {key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)}
-    own = own or {key: value for key, value in settings.items() if "." not in key}
+    of_component = {
+        key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)
+    }
+    of_component = of_component or {key: value for key, value in settings.items() if "." not in key}
     path = place.path.removeprefix("text_model.")
-    pattern = find_pattern((own.get("alpha_pattern") or {}).keys(), (path, f"text_model.{path}"))
-    alpha = own.get("lora_alpha") if pattern is None else own["alpha_pattern"][pattern]
+    pattern = find_pattern((of_component.get("alpha_pattern") or {}).keys(), (path, f"text_model.{path}"))
+    alpha = of_component.get("lora_alpha") if pattern is None else of_component["alpha_pattern"][pattern]
     if alpha is None:
         return 1.0
-    return float(alpha) / (math.sqrt(rank) if own.get("use_rslora") else rank)
+    return float(alpha) / (math.sqrt(rank) if of_component.get("use_rslora") else rank)
 
 
 def read_factors(

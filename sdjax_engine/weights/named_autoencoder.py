@@ -46,10 +46,10 @@ def read_autoencoder_file(file: Path, family: Family) -> Part:
         return part_of(file.parent, (file,))
     for prefix in PREFIXES:
         if f"{prefix}decoder.conv_in.weight" in tensors:
-            own = {
+            tensors = {
                 name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)
             }
-            return vae_part(file, own, scaling_factor=family.scaling_factor, sample_size=family.side)
+            return vae_part(file, tensors, scaling_factor=family.scaling_factor, sample_size=family.side)
     raise UnreadableCheckpoint(f"{file} holds no autoencoder in the original layout: correct the key vae.")
 
 

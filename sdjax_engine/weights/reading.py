@@ -45,9 +45,9 @@ def arrays(
     """
     scratch = aligned((max((stored[name].size for name in wanted), default=0),), np.uint8)
     for file in sorted({stored[name].file for name in wanted}):
-        here = [name for name in wanted if stored[name].file == file]
+        names = [name for name in wanted if stored[name].file == file]
         with read_file(file) as opened:
-            for name in sorted(here, key=lambda name: stored[name].offset):
+            for name in sorted(names, key=lambda name: stored[name].offset):
                 tensor, parameter = stored[name], wanted[name]
                 raw = read_into(scratch[: tensor.size], opened, tensor.offset)
                 yield parameter.key, convert(raw, tensor, parameter, dtype=dtype)

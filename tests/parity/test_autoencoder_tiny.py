@@ -18,7 +18,7 @@ from engines import PLAIN, SMALLEST, TINY, like
 from networks import Filled, channels_first, noise, relative_difference
 
 from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.denoising.previews import LONGEST_SIDE, pooled
+from sdjax_engine.denoising.estimates import LONGEST_SIDE, pooled
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel

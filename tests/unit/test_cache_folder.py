@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sdjax_engine.compiling import cache_folder
-from sdjax_engine.compiling.cache_folder import problem_of
+from sdjax_engine.compiling.cache_folder import folder_problem
 
 
 @pytest.fixture
@@ -49,15 +49,15 @@ def test_folder_that_others_can_write_to_is_refused(
 ) -> None:
     change(folder)
 
-    assert words.format(folder=folder) in str(problem_of(folder, group=False))
+    assert words.format(folder=folder) in str(folder_problem(folder, group=False))
 
 
 def test_folder_of_this_user_only_is_trusted(folder: Path) -> None:
-    assert problem_of(folder, group=False) is None
+    assert folder_problem(folder, group=False) is None
 
 
 def test_new_folder_is_for_this_user_alone(tmp_path: Path) -> None:
-    assert problem_of(tmp_path / "new" / "cache", group=False) is None
+    assert folder_problem(tmp_path / "new" / "cache", group=False) is None
     assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
 
 
@@ -66,13 +66,13 @@ def test_group_writable_volume_is_trusted_if_its_group_is_trusted(folder: Path) 
         each.chmod(0o2775)  # as Kubernetes leaves a volume with an fsGroup
     (folder / "jit_run-cache").chmod(0o664)
 
-    assert problem_of(folder, group=True) is None
+    assert folder_problem(folder, group=True) is None
 
 
 def test_folder_for_all_is_refused_whether_its_group_is_trusted_or_not(folder: Path) -> None:
     folder.chmod(0o777)
 
-    assert problem_of(folder, group=True) is not None
+    assert folder_problem(folder, group=True) is not None
 
 
 def test_private_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,18 +80,18 @@ def test_private_folder_of_another_user_is_refused(folder: Path, monkeypatch: py
     monkeypatch.setattr(cache_folder, "ROOT", -1)
     monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
 
-    assert problem_of(folder, group=False) == f"{folder} belongs to another user"
+    assert folder_problem(folder, group=False) == f"{folder} belongs to another user"
 
 
 def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    assert "cannot be used" in str(problem_of(tmp_path / "file", group=False))
+    assert "cannot be used" in str(folder_problem(tmp_path / "file", group=False))
 
 
 def test_the_advice_of_a_refusal_makes_the_folder_trusted(folder: Path) -> None:
     for each in (folder / "programs", folder / "jit_run-cache"):
         each.chmod(0o775)  # as a login whose umask is 002 leaves them
-    assert problem_of(folder, group=False) is not None
+    assert folder_problem(folder, group=False) is not None
     folder.chmod(0o700)
-    assert problem_of(folder, group=False) is None
+    assert folder_problem(folder, group=False) is None

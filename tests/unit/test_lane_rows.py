@@ -18,9 +18,9 @@ from sdjax_engine.lane.rows import (
     SeatGrid,
     Stretch,
     chosen,
-    lay_out,
     newcomers_by_device,
     occupant_of,
+    row_indices,
     stretches,
 )
 from sdjax_engine.request import Variation
@@ -107,19 +107,19 @@ def test_until_a_program_is_there_a_larger_one_is_chosen() -> None:
 
 def test_a_guided_picture_has_two_rows_and_another_that_of_its_prompt() -> None:
     one = Stretch(spans={2: (3, 5), 0: (7, 8), 6: (1, 2)}, guided=frozenset({2}))
-    layout = lay_out(one, 4, GUIDED)
-    assert layout.seats.tolist() == [0, 1, 2, 3] * 2
-    assert layout.rows.tolist() == [1, 4, 5, 1, 5, 1, 1, 1]
-    assert layout.start.tolist() == [7, 0, 3, 0, 0, 0, 1, 0]
-    assert layout.stop.tolist() == [8, 0, 5, 0, 0, 0, 2, 0]
-    assert {each.dtype for each in layout} == {np.dtype(np.int32)}, "as the program was compiled"
+    indices = row_indices(one, 4, GUIDED)
+    assert indices.seats.tolist() == [0, 1, 2, 3] * 2
+    assert indices.rows.tolist() == [1, 4, 5, 1, 5, 1, 1, 1]
+    assert indices.start.tolist() == [7, 0, 3, 0, 0, 0, 1, 0]
+    assert indices.stop.tolist() == [8, 0, 5, 0, 0, 0, 2, 0]
+    assert {each.dtype for each in indices} == {np.dtype(np.int32)}, "as the program was compiled"
 
 
 def test_with_few_rows_there_are_as_few_seats() -> None:
-    layout = lay_out(Stretch(spans={3: (4, 6)}), 2, PLAIN)
-    assert layout.seats.tolist() == [0, 3, 0, 1]
-    assert layout.rows.tolist() == [3, 0, 0, 0]
-    assert layout.stop.tolist() == [0, 6, 0, 0]
+    indices = row_indices(Stretch(spans={3: (4, 6)}), 2, PLAIN)
+    assert indices.seats.tolist() == [0, 3, 0, 1]
+    assert indices.rows.tolist() == [3, 0, 0, 0]
+    assert indices.stop.tolist() == [0, 6, 0, 0]
 
 
 def test_any_layout_has_each_span_once_and_its_rows() -> None:
@@ -130,13 +130,13 @@ def test_any_layout_has_each_span_once_and_its_rows() -> None:
         one = Stretch(spans=spans, guided=frozenset(seat for seat in taken if chance.random() < 0.5))
         ready = [*GUIDED.further_forms(loras=False), form(8)]
         [found] = chosen(ready, one, (), GUIDED, apart=False)
-        layout = lay_out(one, found.rows, GUIDED)
-        seats = layout.seats.reshape(2, -1)
+        indices = row_indices(one, found.rows, GUIDED)
+        seats = indices.seats.reshape(2, -1)
         assert (np.diff(seats, axis=1) > 0).all()
         numbers = (seats + np.array([[0], [4]])).reshape(-1).tolist()
-        made = dict(zip(numbers, zip(layout.start, layout.stop, strict=True), strict=True))
+        made = dict(zip(numbers, zip(indices.start, indices.stop, strict=True), strict=True))
         assert {seat: span for seat, span in made.items() if span != (0, 0)} == spans
-        rows = layout.rows.reshape(2, found.rows)
+        rows = indices.rows.reshape(2, found.rows)
         needed = {row for seat in taken for row in one.rows_of(seat, 2)}
         assert needed <= set((rows + np.array([[0], [8]])).reshape(-1).tolist())
         assert all(set(own // 2) <= set(those) for own, those in zip(rows, seats, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from schedules import FLOW, ON_NOISE, SD, config_for
 
-from sdjax_engine.denoising import previews
+from sdjax_engine.denoising import estimates as of_previews
 from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Sampler
@@ -44,7 +44,7 @@ def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Arra
     """Yield the preview's estimate of one seat after each evaluation."""
     every = states(table, network=network, z0=z0)
     for weights, (x, history) in zip(table.estimates, every, strict=True):
-        yield previews.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
+        yield of_previews.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
 
 
 def no_start(x: jax.Array) -> StartPicture:

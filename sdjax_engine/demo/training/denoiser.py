@@ -105,8 +105,8 @@ def train(
         average.update(unet.parameters())
         running += (loss.item() - running) / min(step, 100)
         if step % 100 == 0:
-            told = {"step": step, "loss": round(running, 5), "s/step": round(elapsed / step, 3)}
-            print(json.dumps(told), flush=True)
+            line = {"step": step, "loss": round(running, 5), "s/step": round(elapsed / step, 3)}
+            print(json.dumps(line), flush=True)
         if step % average_every == 0:
             on_average(average.module)
         if progress >= 1:

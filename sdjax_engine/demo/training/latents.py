@@ -29,8 +29,8 @@ class LatentScenes:
     @classmethod
     def load(cls, file: Path) -> LatentScenes:
         """Read a file that `save` wrote."""
-        kept = torch.load(file, weights_only=False)
-        return cls(scenes=kept["scenes"], latents=kept["latents"])
+        stored = torch.load(file, weights_only=False)
+        return cls(scenes=stored["scenes"], latents=stored["latents"])
 
     def save(self, file: Path) -> None:
         """Write the set to a file, so that a training can be resumed."""

@@ -165,5 +165,5 @@ def school(
         optimiser.step()
         if step % 100 == 0:
             right = (colour_logits.argmax(-1) == colours)[shapes > 0].float().mean().item()
-            told = {"school": step, "loss": round(loss.item(), 4), "colour of things right": round(right, 4)}
-            print(json.dumps(told | {"s/step": round((time.monotonic() - start) / step, 3)}), flush=True)
+            line = {"school": step, "loss": round(loss.item(), 4), "colour of things right": round(right, 4)}
+            print(json.dumps(line | {"s/step": round((time.monotonic() - start) / step, 3)}), flush=True)

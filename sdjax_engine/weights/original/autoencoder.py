@@ -37,8 +37,8 @@ def vae_part(file: Path, tensors: Tensors, *, scaling_factor: float, sample_size
 def vae_names(tensors: Tensors) -> dict[str, Stored]:
     """Return the tensors of an autoencoder by today's names; unknown names are not changed."""
     levels = level_count(tensors)
-    kept = {name: stored for name, stored in tensors.items() if not name.startswith(TRAINING)}
-    return {today(name, levels): stored for name, stored in kept.items()}
+    used = {name: stored for name, stored in tensors.items() if not name.startswith(TRAINING)}
+    return {today(name, levels): stored for name, stored in used.items()}
 
 
 def vae_config(tensors: Tensors, *, scaling_factor: float, sample_size: int) -> dict[str, Any]:

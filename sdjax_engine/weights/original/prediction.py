@@ -26,8 +26,8 @@ PARAMETERIZATIONS = {"eps": NOISE, "v": V}
 def prediction_of(file: Path, header: Header) -> str | None:
     """Return "epsilon" or "v_prediction", or None if nothing tells it; raises UnreadableCheckpoint."""
     beside = file.with_suffix(".yaml")
-    if beside.is_file() and (told := prediction_in(beside)):
-        return told
+    if beside.is_file() and (prediction := prediction_in(beside)):
+        return prediction
     noted = header.notes.get("modelspec.prediction_type", "")
     if noted in ("v", V) or "v_pred" in header.entries:
         return V
@@ -44,13 +44,13 @@ def prediction_in(file: Path) -> str | None:
     params = settings_in(file)
     if "parameterization" not in params:
         return None if "denoiser_config" in params else NOISE
-    told = PARAMETERIZATIONS.get(str(params["parameterization"]))
-    if told is None:
+    prediction = PARAMETERIZATIONS.get(str(params["parameterization"]))
+    if prediction is None:
         raise UnreadableCheckpoint(
             f"{file}: parameterization is {quoted(params['parameterization'])}, which is not supported; "
             f"known are {' and '.join(PARAMETERIZATIONS)}."
         )
-    return told
+    return prediction
 
 
 def settings_in(file: Path) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from sdjax_engine.compiling.compiler import Compiler, working_memory
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.lane import previews
+from sdjax_engine.lane import preview_program
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
@@ -223,7 +223,7 @@ def test_a_decoder_that_cannot_be_compiled_only_removes_the_previews(
     def fail(*_: object) -> None:
         raise RuntimeError("the compiler knows no such convolution")
 
-    monkeypatch.setattr(previews, "compile_decoded_estimate", fail)
+    monkeypatch.setattr(preview_program, "compile_decoded_estimate", fail)
     monkeypatch.setattr(model, "preview_decoder", decoder)
     lines: list[str] = []
     telling = Compiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)

@@ -7,24 +7,36 @@ from typing import Any
 
 import pytest
 
-from sdjax_engine.models.attention_choice import AttentionShape, Backend, Form, Kernel, choose, describe
+from sdjax_engine.models.attention_choice import (
+    AttentionForm,
+    AttentionShape,
+    Backend,
+    Kernel,
+    attention_line,
+    choose,
+)
 
 CPU = Backend(platform="cpu")
-HOPPER = Backend(platform="gpu", widest=dict.fromkeys(Form, 256))
-AMPERE = Backend(platform="gpu", widest=dict.fromkeys(Form, 128))
+HOPPER = Backend(platform="gpu", widest=dict.fromkeys(AttentionForm, 256))
+AMPERE = Backend(platform="gpu", widest=dict.fromkeys(AttentionForm, 128))
 NO_ENGINE = "no valid engine"
-BROKEN = Backend(platform="gpu", refused=dict.fromkeys(Form, NO_ENGINE))
+BROKEN = Backend(platform="gpu", refused=dict.fromkeys(AttentionForm, NO_ENGINE))
 PARTLY = Backend(
     platform="gpu",
-    widest={Form.PICTURES: 256, Form.PROMPTS: 160},
-    refused={Form.PROMPTS_WITH_LENGTHS: "its results are off by 1.0e+00", Form.TEXTS: f"{NO_ENGINE}."},
+    widest={AttentionForm.PICTURES: 256, AttentionForm.PROMPTS: 160},
+    refused={
+        AttentionForm.PROMPTS_WITH_LENGTHS: "its results are off by 1.0e+00",
+        AttentionForm.TEXTS: f"{NO_ENGINE}.",
+    },
 )
-TPU_WIDTHS = dict.fromkeys((Form.PICTURES, Form.PROMPTS, Form.PROMPTS_WITH_LENGTHS), 512)
+TPU_WIDTHS = dict.fromkeys(
+    (AttentionForm.PICTURES, AttentionForm.PROMPTS, AttentionForm.PROMPTS_WITH_LENGTHS), 512
+)
 TPU = Backend(platform="tpu", widest=TPU_WIDTHS)
 TPU_WITHOUT_LENGTHS = Backend(
     platform="tpu",
-    widest={Form.PICTURES: 512, Form.PROMPTS: 128},
-    refused={Form.PROMPTS_WITH_LENGTHS: "no Mosaic"},
+    widest={AttentionForm.PICTURES: 512, AttentionForm.PROMPTS: 128},
+    refused={AttentionForm.PROMPTS_WITH_LENGTHS: "no Mosaic"},
 )
 ODD_TPU = Backend(platform="tpu", refused=dict.fromkeys(TPU_WIDTHS, "no Mosaic"))
 
@@ -114,7 +126,7 @@ def test_each_shape_gets_the_fastest_supported_kernel(
     ],
 )
 def test_the_start_reports_the_choice_and_its_reasons(backend: Backend, dtype: str, line: str) -> None:
-    assert describe(backend, dtype) == f"attention: {line}"
+    assert attention_line(backend, dtype) == f"attention: {line}"
 
 
 def test_executables_depend_on_what_each_form_takes() -> None:

@@ -15,8 +15,8 @@ from jax.experimental.pallas import tpu as pltpu
 from jaxprs import equations
 
 from sdjax_engine.models import attention_kernels, attention_pallas
-from sdjax_engine.models.attention_backend import Trial, problem_of, tried, try_kernels
-from sdjax_engine.models.attention_choice import FUSED_KERNELS, Form, Kernel
+from sdjax_engine.models.attention_backend import Trial, kernel_problem, tried, try_kernels
+from sdjax_engine.models.attention_choice import FUSED_KERNELS, AttentionForm, Kernel
 from sdjax_engine.models.attention_kernels import KERNELS, in_parts
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
@@ -185,16 +185,16 @@ def test_a_kernel_that_does_not_work_here_is_detected() -> None:
     """There is no cuDNN on the CPU, where these tests run."""
     backend = try_kernels("gpu")
     assert backend.widest == {}
-    assert backend.refused.keys() == set(Form)
+    assert backend.refused.keys() == set(AttentionForm)
 
 
-def is_of_form(form: Form, given: Trial) -> bool:
+def is_of_form(form: AttentionForm, given: Trial) -> bool:
     keys, _, lengths = given.keys_values
     return (given.causal, lengths is not None, keys.shape[1] == given.queries.shape[1]) == {
-        Form.PICTURES: (False, False, True),
-        Form.PROMPTS: (False, False, False),
-        Form.PROMPTS_WITH_LENGTHS: (False, True, False),
-        Form.TEXTS: (True, False, True),
+        AttentionForm.PICTURES: (False, False, True),
+        AttentionForm.PROMPTS: (False, False, False),
+        AttentionForm.PROMPTS_WITH_LENGTHS: (False, True, False),
+        AttentionForm.TEXTS: (True, False, True),
     }[form]
 
 
@@ -202,7 +202,7 @@ def is_of_form(form: Form, given: Trial) -> bool:
     ("platform", "form"),
     [(platform, form) for platform in ("gpu", "tpu") for form in FUSED_KERNELS[platform]],
 )
-def test_a_form_that_a_kernel_refuses_leaves_the_other_forms(platform: str, form: Form) -> None:
+def test_a_form_that_a_kernel_refuses_leaves_the_other_forms(platform: str, form: AttentionForm) -> None:
     def problem_with(_: Kernel, given: Trial) -> str | None:
         return "no engine" if is_of_form(form, given) else None
 
@@ -217,7 +217,7 @@ def test_each_form_has_its_own_widest_head() -> None:
         return "too wide" if given.queries.shape[-1] > (128 if given.causal else 160) else None
 
     backend = tried("gpu", problem_with)
-    assert backend.widest == dict.fromkeys(Form, 160) | {Form.TEXTS: 128}
+    assert backend.widest == dict.fromkeys(AttentionForm, 160) | {AttentionForm.TEXTS: 128}
     assert backend.refused == {}
 
 
@@ -231,7 +231,7 @@ def test_a_kernel_for_tpus_that_takes_no_narrow_head_is_left_out() -> None:
 def test_a_kernel_with_wrong_results_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = map(jnp.asarray, given(0))
     trial = Trial(q, KeyValues(k, v))
-    assert problem_of(Kernel.BY_HEAD, trial) is None
+    assert kernel_problem(Kernel.BY_HEAD, trial) is None
     wrong = {**KERNELS, Kernel.BY_HEAD: lambda queries, _keys_values, **_how: queries}
     monkeypatch.setattr("sdjax_engine.models.attention_backend.KERNELS", wrong)
-    assert problem_of(Kernel.BY_HEAD, trial) is not None
+    assert kernel_problem(Kernel.BY_HEAD, trial) is not None

@@ -15,7 +15,7 @@ from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights import describe, load_checkpoint, networks
-from sdjax_engine.weights.lora import read_settings
+from sdjax_engine.weights.lora import read_adapter_settings
 
 MILLION = 10**6
 LONGEST_SENTENCE = 600
@@ -124,4 +124,4 @@ def test_long_json_is_not_read_whole(tmp_path: Path) -> None:
 
 
 def test_too_deeply_nested_lora_settings_are_ignored() -> None:
-    assert read_settings(DEEP) == {}
+    assert read_adapter_settings(DEEP) == {}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
-from sdjax_engine.denoising import previews
+from sdjax_engine.denoising import estimates
 from sdjax_engine.denoising.state import SeatState
 from sdjax_engine.lane.runs import are_ready
 from sdjax_engine.lane.shapes import LaneShapes
@@ -87,7 +87,7 @@ def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(x, history, start, weights) → estimates of the finished latents (seats, h, w, c)."""
     return compiler.compile(
         f"{shapes.lane} estimate",
-        previews.estimate,
+        estimates.estimate,
         *arguments_of(shapes),
         specs=(BY_SEAT,) * 4,
         facts=shapes.facts,
@@ -97,7 +97,7 @@ def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
 def compile_decoded_estimate(shapes: LaneShapes, compiler: Compiler, decoder: Component) -> Program:
     """(decoder's parameters, x, history, start, weights) → previews (seats, h, w, 3)."""
     decode = partial(
-        previews.decoded_estimate,
+        estimates.decoded_estimate,
         decoder.blueprint,
         float(decoder.config["scaling_factor"]),
         counted_by_host=shapes.model.counted_by_host,
