@@ -42,6 +42,8 @@ KINDS = {
     "AutoencoderTiny": Kind(home="autoencoder_tiny", settle=settle_autoencoder_tiny_config),
     "StableDiffusionSafetyChecker": Kind(home="safety_checker", settle=settle_safety_checker_config),
     "ViTForImageClassification": Kind(home="vit", settle=settle_vit_config),
+    "TrustMarkEncoder": Kind(home="trustmark", settle=dict),
+    "TrustMarkDecoder": Kind(home="trustmark", settle=dict),
 }
 
 
