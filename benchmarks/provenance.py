@@ -1,11 +1,12 @@
 """The cost of the marks: milliseconds and bytes per picture, compared with saving the PNG without them.
 
-    python benchmarks/provenance.py [--rounds 50] [--sides 128 512 1024]
+    python benchmarks/provenance.py [--rounds 50] [--sides 128 512 1024] [--watermark FOLDER]
 
 The pictures have the spectrum of photographs. In each round a picture is saved as in the worker and marked as
 in the front; the peer of the marks is the saving in the same round. Times are medians over the rounds, with
 the 99th percentile; ratios are medians. Every file is read back: the library's reader must accept the
-manifest, and the file without it must be unchanged.
+manifest, and the file without it must be unchanged. With the folder of the watermark's weights, its own cost
+is printed: a PNG is decoded, marked and saved again, and a mark is looked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import c2pa
@@ -89,13 +91,41 @@ def check(signed: bytes, file: bytes) -> None:
         raise SystemExit(f"a signed file is not right: {state}")
 
 
+def watermark_times(signing: Signing, seed: int, side: int) -> tuple[float, float]:
+    """Return the seconds to put a watermark into a PNG, and to look for it."""
+    file = encode_png(picture(seed, side), request(seed, side))
+    begun = time.perf_counter()
+    marked = signing.marked(file)
+    put = time.perf_counter()
+    signing.number_in(marked)
+    return put - begun, time.perf_counter() - put
+
+
+def print_watermark(folder: str, *, sides: Sequence[int], rounds: int) -> None:
+    """Print the costs of the watermark whose weights are in `folder`, without other marks."""
+    begun = time.perf_counter()
+    signing = open_signing(ProvenanceConfig(sign=False, watermark=folder))
+    print(f"watermark: its process is ready after {time.perf_counter() - begun:.1f} s")
+    for side in sides:
+        watermark_times(signing, 0, side)
+        put, found = zip(
+            *(watermark_times(signing, seed, side) for seed in range(1, rounds + 1)), strict=True
+        )
+        print(
+            f"{side}²: put and saved in {1e3 * statistics.median(put):.0f} ms "
+            f"(p99 {1e3 * percentile(put, 99):.0f}), looked for in {1e3 * statistics.median(found):.0f} ms"
+        )
+    signing.close()
+
+
 def main() -> None:
     """Print the costs of each side."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--sides", type=int, nargs="+", default=[128, 512, 1024])
+    parser.add_argument("--watermark", default="")
     options = parser.parse_args()
-    print_conditions("c2pa-python", "cryptography", "pillow", "numpy")
+    print_conditions("c2pa-python", "cryptography", "pillow", "numpy", "jax")
     stolen = Stolen()
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
@@ -114,6 +144,8 @@ def main() -> None:
                 f"{statistics.median(cost.after - cost.before for cost in costs):.0f} more, "
                 f"ratio {statistics.median(cost.after / cost.before for cost in costs):.4f}"
             )
+    if options.watermark:
+        print_watermark(options.watermark, sides=options.sides, rounds=options.rounds)
     print(f"stolen by other machines: {stolen.share():.1%}")
 
 

@@ -169,6 +169,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
 
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
     signing = await _open_signing(config, queue)
+    stack.callback(signing.close)
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,
@@ -221,4 +222,7 @@ async def _open_signing(config: Config, queue: Queue) -> Signing:
     opening = functools.partial(
         open_signing, config.provenance, metrics=queue.metrics.provenance, starts=starts
     )
-    return await in_thread(opening, "certificate")
+    signing = await in_thread(opening, "certificate")
+    if not signing.watermarks:
+        log.info("pictures get no invisible watermark: provenance.watermark names no weights")
+    return signing

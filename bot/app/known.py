@@ -10,6 +10,7 @@ from bot.app.existing import with_store
 from bot.config import Config
 from bot.files.artifacts import name_of_png
 from bot.provenance.inspection import Kind
+from bot.provenance.payload import digits_of
 from bot.store import Store
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, By
 from bot.store.rows.hashes import Blocked
@@ -44,10 +45,14 @@ def blocked_pictures_now(config: Config) -> list[Blocked]:
 
 @dataclass(frozen=True, kw_only=True)
 class Looks:
-    """A picture file as the queue may know it: by its `digest_of`, or the hashes of it and of its tiles."""
+    """A picture file as the queue may know it.
+
+    By its `digest_of`, by the `number` of its watermark, or by the hashes of it and of its tiles.
+    """
 
     digest: str
     hashes: Sequence[int]
+    number: int | None = None
 
 
 def painted_now(config: Config, pictures: Sequence[Looks]) -> list[Kind | None]:
@@ -65,6 +70,8 @@ def painted_now(config: Config, pictures: Sequence[Looks]) -> list[Kind | None]:
 async def _known_by(store: Store, picture: Looks) -> Kind | None:
     if await store.known.is_result(name_of_png(picture.digest)):
         return Kind.OWN
+    if picture.number is not None and await store.known.begins_with(digits_of(picture.number)):
+        return Kind.WATERMARK
     return Kind.KNOWN if await store.known.painted_anywhere(picture.hashes) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 
-from bot.app.named_weights import mistakes_in_weights
+from bot.app.named_weights import mistakes_in_watermark, mistakes_in_weights
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
@@ -31,7 +31,7 @@ def check_start(
     """
     mistakes = [*others, *_refusals([partial(check_url, config.queue.database), *_checks(config, front)])]
     mistakes += mistakes_in_tracing(config.traces, environ)
-    missing = list(mistakes_in_weights(config, models))
+    missing = [*mistakes_in_weights(config, models), *(mistakes_in_watermark(config) if front else ())]
     if mistakes:
         raise ConfigurationError("\n".join([*mistakes, *missing]))
     if missing:

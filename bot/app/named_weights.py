@@ -61,6 +61,27 @@ def mistakes_in_opened(
             yield f"models[{number}]: {error}"
 
 
+def mistakes_in_watermark(config: Config) -> Iterator[str]:
+    """Give a sentence if the folder of the watermark's weights does not exist."""
+    yield from _folder("provenance.watermark", config.provenance.watermark)
+
+
+def mistakes_in_opened_watermark(config: Config) -> Iterator[str]:
+    """Give a sentence if a front would refuse the watermark's weights on this machine; slow.
+
+    Descriptions of tensors are read, no values.
+    """
+    source = config.provenance.watermark
+    if not source or not is_path(Path.is_dir, source):
+        return
+    from sdjax_engine.weights.trustmark import plans_of  # noqa: PLC0415 - JAX is slow to import
+
+    try:
+        plans_of(source)
+    except EngineError as error:
+        yield f"provenance.watermark: {error}"
+
+
 def _folder(key: str, source: str) -> Iterator[str]:
     if source and source != DEMO and not is_hub_id(source) and not is_path(Path.exists, source):
         yield f"{key}: there is no file or folder {quoted(source)}: correct its path."

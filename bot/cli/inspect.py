@@ -15,6 +15,7 @@ from bot.cli.terminal import hand_over
 if TYPE_CHECKING:
     from bot.app.known import Looks
     from bot.provenance.inspection import Mark
+    from bot.provenance.signing import Signing
 
 MOST_BYTES = 1 << 28
 MOST_PIXELS = 1 << 26
@@ -36,7 +37,7 @@ def inspect(files: tuple[Path, ...], path: Path | None, as_json: bool) -> None:
     """Say of PNG, JPEG, WebP and GIF FILES whether AI made them, by their C2PA manifest and metadata.
 
     Marks can be removed: "not known" does not mean that no AI was used. With --config it is also looked up
-    whether the bot painted them, by their sha256 and their perceptual hash.
+    whether the bot painted them, by their sha256, their watermark and their perceptual hash.
     """
     from bot.provenance.inspection import answer_of, marks_of
 
@@ -64,13 +65,20 @@ def _own_marks(path: Path, files: Sequence[Path]) -> list[list[Mark]]:
     """Return for each file the mark that the queue of a configuration has for it, if any."""
     config = configured(path)
     from bot.app.known import painted_now
+    from bot.config import ProvenanceConfig
     from bot.provenance.inspection import Answer, Mark
+    from bot.provenance.opening import open_signing
 
-    kinds = painted_now(config, [_looks(file.read_bytes()) for file in files])
+    reading = open_signing(ProvenanceConfig(sign=False, watermark=config.provenance.watermark))
+    try:
+        looks = [_looks(file.read_bytes(), reading) for file in files]
+    finally:
+        reading.close()
+    kinds = painted_now(config, looks)
     return [[] if kind is None else [Mark(kind=kind, says=Answer.YES)] for kind in kinds]
 
 
-def _looks(data: bytes) -> Looks:
+def _looks(data: bytes, reading: Signing) -> Looks:
     """Return how the queue may know a file; one that is no picture, or too large, by its digest alone."""
     from bot.app.known import Looks
     from bot.domain.hashes import hash_of_file, hashes_of_tiles
@@ -83,4 +91,4 @@ def _looks(data: bytes) -> Looks:
     except Unfit:
         return Looks(digest=digest, hashes=())
     tiles = [number for shape in hashes_of_tiles(png) for number in shape]
-    return Looks(digest=digest, hashes=(hash_of_file(png), *tiles))
+    return Looks(digest=digest, hashes=(hash_of_file(png), *tiles), number=reading.number_in(png))

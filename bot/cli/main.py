@@ -214,7 +214,7 @@ def check_config(path: Path | None, role: str) -> None:
     reading = Config.read(path)
     config = reading.config
     from bot.app.named_files import check_start
-    from bot.app.named_weights import mistakes_in_opened
+    from bot.app.named_weights import mistakes_in_opened, mistakes_in_opened_watermark
     from bot.fleet.groups import mistakes, painted_models
 
     is_front, shared = role != "worker", []
@@ -226,7 +226,9 @@ def check_config(path: Path | None, role: str) -> None:
         check_start(config, os.environ, front=is_front, models=names, others=shared)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
-    if refused := list(mistakes_in_opened(config, names, report=complain)):
+    refused = [*mistakes_in_opened(config, names, report=complain)]
+    refused += mistakes_in_opened_watermark(config) if is_front else []
+    if refused:
         raise ConfigurationError("\n".join(map(one_line, refused)))
     offered = ", ".join(model.name for model in config.models)
     for warning in config.warnings:

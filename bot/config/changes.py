@@ -46,7 +46,8 @@ AT_START: Keys = _keys(
         "engine": "dtype seats_per_device fitted_programs cpu_devices device_memory_gib preview_seconds "
         "stuck_seconds cache_dir cache_group cache_wait accelerator",
         "queue": "database artifacts lease_seconds",
-        "provenance": "sign certificate private_key algorithm folder required time_authority stamp aigc",
+        "provenance": "sign certificate private_key algorithm folder required time_authority watermark stamp "
+        "aigc",
         "web": "host port token_file",
         "traces": "export",
     }

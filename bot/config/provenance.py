@@ -45,6 +45,7 @@ class ProvenanceConfig(Section):
 
     Without a `certificate`, a self-made one is kept in `folder`. If a signature is `required`, a picture that
     cannot be signed is held. `time_authority` is the address of an RFC 3161 time-stamp authority.
+    `watermark` is the folder or hub id of TrustMark's weights; empty: pictures get no watermark.
     """
 
     sign: bool = True
@@ -54,6 +55,7 @@ class ProvenanceConfig(Section):
     folder: GivenPath = "var/provenance"
     required: bool = False
     time_authority: Annotated[str, AfterValidator(check_http)] = ""
+    watermark: PathText = ""
     label: bool = True
     stamp: Stamp | Literal[""] = ""
     aigc: AigcConfig = AigcConfig()

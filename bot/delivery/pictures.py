@@ -59,23 +59,31 @@ def combine(files: Sequence[bytes]) -> bytes:
     return files[0] if len(files) == 1 else _png(_grid(files))
 
 
-def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
+def fit(
+    files: Sequence[bytes],
+    limit: int,
+    *,
+    first: int = 1,
+    change: Callable[[PIL.Image.Image], None] | None = None,
+) -> PictureFile:
     """Return one picture, or a grid of several, in the best form of at most `limit` bytes.
 
-    The tiles of a grid are numbered from `first`. The forms are PNG, WebP, JPEG, then smaller sizes; where
-    none fits, the smallest is returned. All carry the recipe. Takes long, and for a grid about eight bytes of
-    memory a pixel: call it in a thread.
+    The tiles of a grid are numbered from `first`. `change` then changes the RGB picture. The forms are PNG,
+    WebP, JPEG, then smaller sizes; where none fits, the smallest is returned. All carry the recipe. Takes
+    long, and for a grid about eight bytes of memory a pixel: call it in a thread.
     """
     length = sum(len(file) for file in files)
-    if len(files) == 1 and length <= limit:
+    if len(files) == 1 and length <= limit and change is None:
         return PictureFile(data=files[0], suffix=".png")
     if len(files) == 1:
         whole: PIL.Image.Image = PIL.Image.open(io.BytesIO(files[0]))
     else:
         whole = _grid(files)
         number_tiles(whole, len(files), first=first)
+    if change is not None:
+        change(whole)
     tried: list[PictureFile] = []
-    for suffix, encode in _forms(whole, len(files) > 1, length / limit):
+    for suffix, encode in _forms(whole, len(files) > 1 or change is not None, length / limit):
         file = PictureFile(data=encode(), suffix=suffix)
         if len(file.data) <= limit:
             return file
@@ -85,8 +93,11 @@ def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
 
 def fit_and_sign(files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1) -> PictureFile:
     """Return the file of `fit`, marked; with its marks it is within `limit`. Call it in a thread."""
-    file = fit([signing.drawn(file) for file in files], limit - signing.room, first=first)
-    return replace(file, data=signing.signed(file.data))
+    leaving = signing.leaving(files[0])
+    change = leaving.put_watermark if signing.watermarks else None
+    drawn = [signing.drawn(file) for file in files]
+    file = fit(drawn, limit - signing.room, first=first, change=change)
+    return replace(file, data=leaving.signed(file.data))
 
 
 def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
@@ -127,18 +138,19 @@ def _texts(info: Mapping[Any, Any], *, count: int) -> dict[str | tuple[int, int]
 def _png(grid: PIL.Image.Image) -> bytes:
     texts = PngInfo()
     for name in (PARAMETERS_CHUNK, RECIPE_CHUNK):
-        texts.add_text(name, grid.info[name])
+        if name in grid.info:
+            texts.add_text(name, grid.info[name])
     file = io.BytesIO()
     grid.save(file, format="PNG", pnginfo=texts, compress_level=6)
     return file.getvalue()
 
 
-def _forms(whole: PIL.Image.Image, grid: bool, excess: float) -> Iterator[tuple[str, Callable[[], bytes]]]:
+def _forms(whole: PIL.Image.Image, as_png: bool, excess: float) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Yield the suffixes and encoders of a picture's forms, each with more loss than the one before.
 
-    `excess` is about the ratio of the PNG to the limit; a grid's PNG is not made yet.
+    `excess` is about the ratio of the PNG to the limit. `as_png`: the PNG is not made yet, and may fit.
     """
-    if grid and excess <= PNG_CHANCE:
+    if as_png and excess <= PNG_CHANCE:
         yield ".png", functools.partial(_png, whole)
     if max(whole.size) <= LARGEST_WEBP:
         if excess <= LOSSLESS_CHANCE:

@@ -15,7 +15,7 @@ from typing import Any
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.app.named_files import mistakes_in_files
-from bot.app.named_weights import is_path
+from bot.app.named_weights import is_path, mistakes_in_opened_watermark, mistakes_in_watermark
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
@@ -138,11 +138,16 @@ def nearest(path: Path) -> Path:
 
 async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
     """Say what is wrong with the files that the configuration names; without `front`, those of a worker."""
-    mistakes = await in_thread(lambda: mistakes_in_files(config, front=front), FILES)
+    mistakes = await in_thread(lambda: _in_files(config, front=front), FILES)
     for mistake in mistakes:
         yield wrong(FILES, mistake)
     if not mistakes:
         yield well(FILES, "the files of tokens, certificates and keywords can be used.")
+
+
+def _in_files(config: Config, *, front: bool) -> list[str]:
+    watermark = [*mistakes_in_watermark(config), *mistakes_in_opened_watermark(config)] if front else []
+    return [*mistakes_in_files(config, front=front), *watermark]
 
 
 async def traces(config: Config) -> AsyncIterator[Finding]:

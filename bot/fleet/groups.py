@@ -85,6 +85,8 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
         yield "discord.token_file", config.discord.token_file
         yield "prompts.keywords_file", config.prompts.keywords_file
         provenance = config.provenance
+        if provenance.watermark.startswith("."):  # else a name on a hub
+            yield "provenance.watermark", provenance.watermark
         if provenance.certificate:
             yield "provenance.certificate", provenance.certificate
             yield "provenance.private_key", provenance.private_key

@@ -58,6 +58,7 @@ class Kind(StrEnum):
     AIGC = "aigc"
     SETTINGS = "settings"
     OWN = "own"  # the file as the bot painted it, by its sha256
+    WATERMARK = "watermark"  # of a picture that the bot knows
     KNOWN = "known"  # the picture, by its perceptual hash
 
 

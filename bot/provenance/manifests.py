@@ -20,6 +20,7 @@ import PIL.Image
 
 from bot.provenance.certificates import Credentials, Now, utc_now
 from bot.provenance.claims import generator, source_type_of
+from bot.provenance.payload import ALGORITHM, binding_of
 from bot.provenance.time_stamps import TimeStamps
 from bot.provenance.xmp import KEYWORD
 
@@ -74,19 +75,20 @@ class ManifestSigner:
         """The most bytes that a manifest adds to a file."""
         return self._room
 
-    def sign(self, data: bytes, parent: bytes | None = None) -> bytes:
+    def sign(self, data: bytes, parent: bytes | None = None, number: int | None = None) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError.
 
         `parent` is the file that the picture was painted from, with its manifest. It is left out where the
-        library refuses it.
+        library refuses it. `number` is that of the picture's watermark.
         """
         if parent is not None:
             with contextlib.suppress(c2pa.C2paError):
-                return self._signed(data, parent)
-        return self._signed(data, None)
+                return self._signed(data, parent, number)
+        return self._signed(data, None, number)
 
-    def _signed(self, data: bytes, parent: bytes | None) -> bytes:
-        manifest = json.dumps(manifest_of(source_type_of(data), self._now(), parent=parent is not None))
+    def _signed(self, data: bytes, parent: bytes | None, number: int | None) -> bytes:
+        described = manifest_of(source_type_of(data), self._now(), parent=parent is not None, number=number)
+        manifest = json.dumps(described)
         if self._stamping is not None:
             stamped = self._time_stamps.signed(partial(self._stamping.sign, manifest, data, parent))
             if stamped is not None:
@@ -97,7 +99,7 @@ class ManifestSigner:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""
         file = io.BytesIO()
         PIL.Image.new("RGB", (8, 8)).save(file, "PNG")
-        signed = self.sign(file.getvalue())
+        signed = self.sign(file.getvalue(), number=0)
         said = self._signer.read(signed).get("validation_status", [])
         if mistakes := [status for status in said if status["code"] != UNTRUSTED]:
             raise Unusable("; ".join(status.get("explanation", status["code"]) for status in mistakes))
@@ -140,10 +142,13 @@ class _Signer:
         return said
 
 
-def manifest_of(source_type: str, when: datetime, *, parent: bool = False) -> dict[str, Any]:
+def manifest_of(
+    source_type: str, when: datetime, *, parent: bool = False, number: int | None = None
+) -> dict[str, Any]:
     """Return the definition of a manifest: at `when`, in UTC, this program signed a model's picture.
 
-    With `parent`, the program has opened the ingredient `PARENT` and edited it.
+    With `parent`, the program has opened the ingredient `PARENT` and edited it. With a `number`, that of its
+    watermark, the manifest can be found again by the picture alone.
     """
     made_by = generator()
     at = when.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -154,12 +159,13 @@ def manifest_of(source_type: str, when: datetime, *, parent: bool = False) -> di
         "softwareAgent": made_by,
     }
     opened = {"action": "c2pa.opened", "when": at, "parameters": {"ingredientIds": [PARENT["label"]]}}
-    return {
-        "claim_generator_info": [made_by],
-        "assertions": [
-            {"label": "c2pa.actions.v2", "data": {"actions": [opened, made] if parent else [made]}}
-        ],
-    }
+    marked = {"action": "c2pa.watermarked.bound", "when": at, "softwareAgent": made_by}
+    actions = [*([opened] if parent else []), made, *([] if number is None else [marked])]
+    assertions: list[dict[str, Any]] = [{"label": "c2pa.actions.v2", "data": {"actions": actions}}]
+    if number is not None:
+        blocks = [{"scope": {}, "value": binding_of(number)}]
+        assertions.append({"label": "c2pa.soft-binding", "data": {"alg": ALGORITHM, "blocks": blocks}})
+    return {"claim_generator_info": [made_by], "assertions": assertions}
 
 
 def unmarked(data: bytes) -> bytes:

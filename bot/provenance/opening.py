@@ -11,6 +11,7 @@ from bot.domain.errors import ConfigurationError
 from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
 from bot.provenance.manifests import ManifestSigner, Unusable
 from bot.provenance.signing import ReadStart, Signing
+from bot.provenance.watermark import Watermark
 from bot.telemetry.metrics import ProvenanceMetrics
 
 log = logging.getLogger(__name__)
@@ -24,11 +25,21 @@ def open_signing(
 ) -> Signing:
     """Return the signing of pictures, which signs nothing where it is switched off.
 
-    Reads files: call it in a thread. Raises ConfigurationError for a certificate that cannot be used.
+    Reads files, and starts the watermark's process: call it in a thread. Raises ConfigurationError for a
+    certificate or for weights that cannot be used.
     """
     signer = _opened(config) if config.sign else None
+    watermark = Watermark(config.watermark) if config.watermark else None
+    if watermark is not None:
+        watermark.open()
     return Signing(
-        signer, required=config.required, stamp=config.stamp, aigc=config.aigc, metrics=metrics, starts=starts
+        signer,
+        required=config.required,
+        stamp=config.stamp,
+        aigc=config.aigc,
+        watermark=watermark,
+        metrics=metrics,
+        starts=starts,
     )
 
 

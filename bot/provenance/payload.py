@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 
+ALGORITHM = "com.adobe.trustmark.P"
+"""The watermark's name on C2PA's list of soft bindings."""
 NUMBER_BITS, DATA, PARITY, SCHEMA = 60, 61, 35, (0, 0, 0, 1)
 BITS = DATA + PARITY + len(SCHEMA)
 HEX_DIGITS = NUMBER_BITS // 4

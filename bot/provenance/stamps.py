@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import PIL.Image
@@ -18,7 +18,7 @@ import PIL.ImageFont
 from PIL.PngImagePlugin import PngInfo
 
 from bot.config.provenance import Stamp
-from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, starts_from_picture
+from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK
 
 LETTER_SHARE = 0.05  # of the shorter side
 LEAST_LETTER = 8  # pixels
@@ -58,11 +58,12 @@ WORDS: Mapping[Stamp, tuple[str, str]] = MappingProxyType(
 )
 
 
-def stamped(data: bytes, stamp: Stamp) -> bytes:
-    """Return a PNG of `encode_png` with the label in its corner and its recipe. Call it in a thread."""
+def repainted(data: bytes, *changes: Callable[[PIL.Image.Image], None]) -> bytes:
+    """Return a PNG of `encode_png` with its recipe after changes of the RGB picture. Call it in a thread."""
     with PIL.Image.open(io.BytesIO(data)) as opened:
         info, picture = dict(opened.info), opened.convert("RGB")
-    draw_stamp(picture, stamp, modified=starts_from_picture(data))
+    for change in changes:
+        change(picture)
     texts = PngInfo()
     for name in (PARAMETERS_CHUNK, RECIPE_CHUNK):
         if name in info:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.provenance.payload import bits_of, number_in
 from sdjax_engine.watermark_tasks import (
     FIND,
@@ -33,8 +33,6 @@ from sdjax_engine.watermark_tasks import (
     SEEN,
 )
 
-ALGORITHM = "com.adobe.trustmark.P"
-"""The name on C2PA's list of soft bindings."""
 PROGRAM = (sys.executable, "-m", "sdjax_engine.watermark")
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu"}  # the devices belong to the worker, and a TPU to one process
 STRENGTH = 1.25  # of variant P
@@ -93,18 +91,18 @@ class Watermark:
         with self._lock:
             try:
                 process = self._started()
-                assert process.stdin, PIPED
-                assert process.stdout, PIPED
-                with _Limit(process, self._seconds):
-                    process.stdin.write(task)
-                    process.stdin.flush()
-                    answer = process.stdout.read(length)
             except (OSError, ConfigurationError) as error:
-                self._end()
-                raise WatermarkFailed(f"the watermark's process cannot work: {error}") from error
+                raise WatermarkFailed(f"its process cannot be started: {error}") from error
+            assert process.stdin, PIPED
+            assert process.stdout, PIPED
+            answer = b""
+            with _Limit(process, self._seconds), suppress(OSError):
+                process.stdin.write(task)
+                process.stdin.flush()
+                answer = process.stdout.read(length)
             if len(answer) < length:
                 self._end()
-                raise WatermarkFailed("the watermark's process has ended, or has taken too long")
+                raise WatermarkFailed("its process has ended, or has taken too long")
             return answer
 
     def _started(self) -> subprocess.Popen[bytes]:

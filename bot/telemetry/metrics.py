@@ -78,7 +78,8 @@ class ProvenanceMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.pictures = Counter(
             "sdjax_provenance_pictures",
-            "Picture files that were signed; that could not be, and were sent unsigned; or were held.",
+            "Picture files that were signed; that were sent unsigned or unwatermarked, as they could not be; "
+            "or were held.",
             ["outcome"],
             registry=registry,
         )

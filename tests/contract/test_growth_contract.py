@@ -265,6 +265,7 @@ class Life:
         await known.of_job(SERVER, self.done)
         await known.is_refused(SERVER, number)
         await known.painted(SERVER, number)
+        await known.begins_with("0123456789abcde")
         await known.painted(None, number)
         await known.painted_anywhere([number, ~number % 2**64])
         await known.is_result("aa/none.png")

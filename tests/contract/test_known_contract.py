@@ -99,6 +99,19 @@ async def test_a_picture_is_known_in_whatever_server_it_was_painted_and_by_its_v
     assert [await store.known.is_result(name) for name in ("bb/own.png", "aa/a.png")] == [True, False]
 
 
+async def test_a_painted_picture_is_known_by_the_first_digits_of_its_file_and_a_sent_one_is_not(
+    store: Store,
+) -> None:
+    digest, sent = "0123456789abcdef" * 4, "fedcba9876543210" * 4
+    await store.jobs.enqueue(recipe(init_image=f"fe/{sent}.png"), asked(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    job = await store.leases.complete(claim, artifact=f"01/{digest}.png", seconds=1.0)
+    digits = (digest[:15], digest[:14] + "0", digest[:14] + "f", sent[:15])
+    assert [await store.known.begins_with(each) for each in digits] == [True, False, False, False]
+    await store.erasure.erase([job.id])
+    assert not await store.known.begins_with(digest[:15])
+
+
 async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:
     sent = await painted(store, asked(1), Hashes(result=CAT ^ DOG, start=CAT), start="aa/sent.png")
     found = await store.known.whose(HERE, CAT, limit=5)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
-import torch
 import trustmark_weights as weights
+from watermarks import write_weights
 
 from bot.provenance.payload import BITS, bits_of
 from bot.provenance.watermark import add, middle
@@ -31,10 +31,8 @@ def expected() -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     """The networks of true size, read from files as the package publishes them."""
-    folder = tmp_path_factory.mktemp("trustmark")
-    for part, shapes in (("encoder", weights.encoder_shapes()), ("decoder", weights.decoder_shapes())):
-        tensors = {name: torch.from_numpy(each) for name, each in weights.values(shapes).items()}
-        torch.save({"state_dict": tensors, "epoch": 3, "global_step": 9}, folder / f"{part}_P.ckpt")
+    shapes = {"encoder": weights.encoder_shapes(), "decoder": weights.decoder_shapes()}
+    folder = write_weights(tmp_path_factory.mktemp("trustmark"), shapes)
     return Program(str(folder))
 
 

@@ -11,6 +11,7 @@ import pytest
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint, make_tiny_classifier, make_tiny_decoder
 from safetensors.numpy import save_file
+from watermarks import write_weights
 
 from bot.cli.main import main
 
@@ -125,3 +126,17 @@ def test_few_steps_of_a_file_without_a_schedule_get_a_hint(check: Check, tmp_pat
     hint = "lightning.safetensors has no schedule of its own: if it is a Turbo, Lightning or Hyper, set"
     said = [check(each) for each in (few, f'{few}\ntimestep_spacing = "trailing"', f'{few}\nsampler = "lcm"')]
     assert [(status, hint in text) for status, text in said] == [(0, True), (0, False), (0, False)]
+
+
+def test_weights_of_a_watermark_are_opened(check: Check, tmp_path: Path) -> None:
+    folder = f'[provenance]\nwatermark = "{write_weights(tmp_path)}"'
+    assert check(folder) == (0, "bot.toml is in order; it offers x.\n")
+    (tmp_path / "decoder_P.ckpt").write_bytes(b"words")
+    status, said = check(folder)
+    assert status == 2
+    assert f"provenance.watermark: {tmp_path}/decoder_P.ckpt is no whole file of torch: " in said
+    assert said.count("\n") == 1
+    assert (
+        "provenance.watermark: there is no file or folder “nowhere.here”"
+        in check('[provenance]\nwatermark = "nowhere.here"')[1]
+    )

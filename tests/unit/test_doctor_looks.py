@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from doctor_looks import changed, found, problems
+from watermarks import write_weights
 
 from bot.config import Config
 from bot.doctor import database, examine, painting, places, versions
@@ -152,6 +153,11 @@ async def test_files_that_a_start_would_refuse_are_named(tmp_path: Path) -> None
     assert "web.token_file: there is no such file. If this is the token itself" in told
     assert "keywords" not in problems(await found(lambda: places.files(config, front=False)))
     assert problems(await found(lambda: places.files(Config.parse({}), front=True))) == ""
+    (write_weights(tmp_path) / "decoder_P.ckpt").write_bytes(b"words")
+    config = Config.parse({"provenance": {"watermark": str(tmp_path)}})
+    told = problems(await found(lambda: places.files(config, front=True)))
+    assert told.startswith(f"provenance.watermark: {tmp_path}/decoder_P.ckpt is no whole file of torch: ")
+    assert problems(await found(lambda: places.files(config, front=False))) == ""
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,14 @@ from bot.front.uploads.message_pictures import OfferedPicture, pictures_among
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.process.retries import while_unavailable
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
+from bot.provenance.payload import digits_of
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Made by AI?"
 MOST_PICTURES = 4  # of one message
 SHOWN_NAME = 60
-OWN, KNOWN = (Mark(kind=kind, says=Answer.YES) for kind in (Kind.OWN, Kind.KNOWN))
+OWN, WATERMARK, KNOWN = (Mark(kind=kind, says=Answer.YES) for kind in (Kind.OWN, Kind.WATERMARK, Kind.KNOWN))
 
 
 def made_by_ai_menu() -> MessageMenu:
@@ -69,6 +70,8 @@ async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -
     marks, digest, png = found
     if await _is_own(interaction, digest):
         marks = [*marks, OWN]
+    elif await _has_watermark(interaction, png):
+        marks = [*marks, WATERMARK]
     elif await _is_known(interaction, png):
         marks = [*marks, KNOWN]
     return line_of(picture.name, marks, texts)
@@ -78,6 +81,15 @@ async def _is_own(interaction: Interaction, digest: str) -> bool:
     """Return whether a file is one that the bot painted, for anyone; `digest` as `digest_of` returns it."""
     is_result = services_of(interaction).store.known.is_result
     return await while_unavailable(PATIENCE_SECONDS, is_result, name_of_png(digest))
+
+
+async def _has_watermark(interaction: Interaction, png: bytes) -> bool:
+    """Return whether a cleaned picture has the watermark of one that the bot painted, for anyone."""
+    services = services_of(interaction)
+    number = await services.hashing.run(services.signing.number_in, png)
+    if number is None:
+        return False
+    return await while_unavailable(PATIENCE_SECONDS, services.store.known.begins_with, digits_of(number))
 
 
 async def _is_known(interaction: Interaction, png: bytes) -> bool:
@@ -113,5 +125,6 @@ def _reason(kind: Kind, texts: Texts) -> str:
         Kind.AIGC: texts.gettext("metadata (AIGC)"),
         Kind.SETTINGS: texts.gettext("settings of a picture generator"),
         Kind.OWN: texts.gettext("painted by this bot"),
+        Kind.WATERMARK: texts.gettext("invisible watermark of this bot"),
         Kind.KNOWN: texts.gettext("painted by this bot, or almost identical"),
     }[kind]

@@ -37,11 +37,12 @@ def contact_sheet(
     sheet = make_grid(tiles, *grid_shape(len(files)))
     if first is not None:
         number_tiles(sheet, len(files), first=first, part=NUMBER_PART)
-    if signing:
-        signing.draw(sheet)
-    made = io.BytesIO()
+    made, signing = io.BytesIO(), signing or Signing()
+    leaving = signing.leaving(next(filter(None, files), None))
+    signing.draw(sheet)
+    leaving.put_watermark(sheet)
     sheet.save(made, "JPEG", quality=QUALITY)
-    return signing.signed(made.getvalue()) if signing else made.getvalue()
+    return leaving.signed(made.getvalue())
 
 
 def _tile(file: bytes | None) -> PIL.Image.Image:

@@ -177,9 +177,9 @@ class _Making:
             return Position(interaction_id=here, files=skip)
         for place, name in enumerate(request.files[skip:], skip):
             done = name in self._names or name in request.lost
-            if done or (data := await self._read(name)) is None:
+            if done or (data := await self._read(name, painted=name in request.painted)) is None:
                 continue
-            size = len(data) + self._signing.room + len(text)
+            size = len(data) + len(text)
             if size + 2 * _RESERVE > self._limit:
                 self.too_large += 1
                 continue
@@ -187,7 +187,7 @@ class _Making:
                 if added:
                     await self._note(text)
                 return Position(interaction_id=here, files=place)
-            await self._add_file(name, data, signed=name in request.painted)
+            await in_thread(partial(self._write, name, data, zipfile.ZIP_STORED), THREAD)  # it is compressed
             added = True
         await self._note(text)
         return None
@@ -202,18 +202,13 @@ class _Making:
     def _fits(self, size: int) -> bool:
         return self._file.tell() + self._directory + self._pending + size + _RESERVE <= self._limit
 
-    async def _read(self, name: str) -> bytes | None:
+    async def _read(self, name: str, *, painted: bool) -> bytes | None:
+        """Return a file, marked if it was painted: marks change its length."""
         try:
-            return await self._artifacts.get(name)
+            data = await self._artifacts.get(name)
         except (MissingArtifact, StoreUnavailable):
             return None
-
-    async def _add_file(self, name: str, data: bytes, *, signed: bool) -> None:
-        def write() -> None:
-            file = self._signing.marked(data) if signed else data
-            self._write(name, file, zipfile.ZIP_STORED)  # a picture is compressed already
-
-        await in_thread(write, THREAD)
+        return await in_thread(partial(self._signing.marked, data), THREAD) if painted else data
 
     async def _note(self, text: bytes) -> None:
         self._page.append(text)

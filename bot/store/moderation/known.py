@@ -92,6 +92,13 @@ class Known(Verbs):
         async with self._database.read() as connection:
             return await connection.scalar(look) is not None
 
+    async def begins_with(self, digits: str) -> bool:
+        """Return whether the bot painted a picture, for anybody, whose sha256 begins with these digits."""
+        name, prefix = images.c.artifact, f"{digits[:2]}/{digits}"  # files are named after their sha256
+        here = (name >= prefix) & (name < f"{prefix}g") & name.startswith(prefix)  # g comes after all digits
+        async with self._database.read() as connection:
+            return await connection.scalar(sa.select(images.c.id).where(here).limit(1)) is not None
+
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""
         column = picture_hashes.c

@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import PIL.Image
+import pytest
 from front_tools import refusal, text_of
-from serving import Served
+from serving import Served, serving
 from shapes import file_of, sent_again, shapes
 from test_front_known import painted
+from watermarks import CornerWatermark
 
-from bot.config import ProvenanceConfig
+from bot.config import Config, ProvenanceConfig
+from bot.files.artifacts import Artifacts
 from bot.front.commands.made_by_ai import NAME
 from bot.provenance.opening import open_signing
+from bot.provenance.signing import Signing
 from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+
+@pytest.fixture
+async def watermarking(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot with a watermark and no other mark."""
+    signing = Signing(watermark=CornerWatermark())
+    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
+        yield served
+
+
+async def test_a_picture_of_another_place_is_known_by_its_watermark_alone(
+    watermarking: Served, ravi: Member, yuna: Member
+) -> None:
+    _, shown = await painted(watermarking, yuna, "a boat", shapes(1))
+    sent = PIL.Image.open(io.BytesIO(await yuna.attachment_bytes(shown)))
+    sent.paste((200, 30, 30), (0, 32, 128, 128))  # no hash knows it again
+    strange = shapes(2)
+    CornerWatermark().put(strange, 12345)
+    posted = await yuna.say(
+        "look",
+        ("boat.jpg", file_of(sent, "JPEG", quality=90), "image/jpeg"),
+        ("strange.png", file_of(strange), "image/png"),
+        ("drawn.png", file_of(shapes(3)), "image/png"),
+    )
+    said = await refusal(ravi, await ravi.menu(posted, NAME))
+    assert said.strip().splitlines()[1:4] == [
+        "- boat.jpg · **Yes** · invisible watermark of this bot",
+        "- strange.png · **Not known**",
+        "- drawn.png · **Not known**",
+    ]
+
 
 REMOVED = "Marks can be removed, so a picture without any may be AI-generated all the same."
 

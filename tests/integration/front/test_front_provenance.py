@@ -98,7 +98,7 @@ class Breakable:
     def __init__(self, *, broken: bool) -> None:
         self.broken = broken
 
-    def sign(self, data: bytes) -> bytes:
+    def sign(self, data: bytes, parent: bytes | None = None, number: int | None = None) -> bytes:
         if self.broken:
             raise OSError("the key is gone")
         return data

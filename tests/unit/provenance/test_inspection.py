@@ -19,15 +19,18 @@ from manifests import png
 from PIL.PngImagePlugin import PngInfo
 from recipes import origin, recipe
 from shapes import file_of, sent_again, shapes
+from watermarks import CornerWatermark
 
 from bot.cli.inspect import inspect
 from bot.config import ProvenanceConfig
 from bot.domain.hashes import hash_of_file
 from bot.files.artifacts import name_of_png
+from bot.provenance import opening
 from bot.provenance.certificates import Credentials, self_made
 from bot.provenance.inspection import Answer, Kind, answer_of, marks_of
 from bot.provenance.manifests import SETTINGS
 from bot.provenance.opening import open_signing
+from bot.provenance.payload import number_of
 from bot.provenance.xmp import packet, with_packet
 from bot.store import Store
 from bot.store.rows.hashes import Hashes
@@ -205,3 +208,21 @@ def test_with_a_configuration_the_queue_says_which_pictures_the_bot_painted_and_
     ]
     missing = CliRunner().invoke(inspect, [files[0], "--config", str(tmp_path / "none.toml")])
     assert missing.exit_code == 2
+
+
+def test_with_a_configuration_a_picture_is_known_by_its_watermark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    asyncio.run(paint_two(database))
+    config = tmp_path / "bot.toml"
+    config.write_text(
+        f'[[models]]\nname = "x"\n[queue]\ndatabase = "{database}"\n[provenance]\nwatermark = "weights"\n'
+    )
+    monkeypatch.setattr(opening, "Watermark", CornerWatermark)
+    for name, number in {"marked.jpg": number_of(BOAT), "strange.jpg": 5}.items():
+        CornerWatermark().put(drawn := shapes(9), number)
+        drawn.save(tmp_path / name)
+    files = [str(tmp_path / name) for name in ("marked.jpg", "strange.jpg")]
+    said = CliRunner().invoke(inspect, [*files, "--config", str(config)])
+    assert said.output.splitlines() == [f"{files[0]}: made by AI (watermark)", f"{files[1]}: not known"]

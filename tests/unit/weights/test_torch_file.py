@@ -14,20 +14,11 @@ import numpy as np
 import pytest
 import torch
 import trustmark_weights as weights
+from watermarks import SMALL, write_weights
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.torch_file import tensors_of_torch
 from sdjax_engine.weights.trustmark import plans_of
-
-SMALL = {"encoder": weights.encoder_shapes(width=4), "decoder": weights.decoder_shapes(width=4)}
-
-
-def written(folder: Path, **changes: Any) -> Path:
-    """Write small weights in the published form; `changes` replace the contents of a part's file."""
-    for part, shapes in SMALL.items():
-        tensors = {name: torch.from_numpy(each) for name, each in weights.values(shapes).items()}
-        torch.save(changes.get(part, {"state_dict": tensors}), folder / f"{part}_P.ckpt")
-    return folder
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.bfloat16, torch.int64, torch.bool])
@@ -73,7 +64,7 @@ def test_a_hostile_file_runs_nothing_and_is_refused_in_one_sentence(tmp_path: Pa
 
 
 def test_broken_and_strange_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
-    good = written(tmp_path) / "encoder_P.ckpt"
+    good = write_weights(tmp_path) / "encoder_P.ckpt"
     whole = good.read_bytes()
     torch.save({"a": torch.ones(3, 4).t()}, tmp_path / "turned.ckpt")
     for name, data in (
@@ -88,16 +79,16 @@ def test_broken_and_strange_files_are_refused_in_one_sentence(tmp_path: Path) ->
 
 
 def test_the_weights_of_a_watermark_are_checked_by_their_headers(tmp_path: Path) -> None:
-    assert {plan.part.config["bits"] for plan in plans_of(str(written(tmp_path))).values()} == {100}
+    assert {plan.part.config["bits"] for plan in plans_of(str(write_weights(tmp_path))).values()} == {100}
     (tmp_path / "decoder_P.ckpt").unlink()
     with pytest.raises(UnreadableCheckpoint, match=r"holds no decoder_P\.ckpt: name the folder"):
         plans_of(str(tmp_path))
     lacking = {name: torch.from_numpy(each) for name, each in weights.values(SMALL["encoder"]).items()}
     del lacking["encoder.post.1.conv.bias"]
-    written(tmp_path, encoder={"state_dict": lacking})
+    write_weights(tmp_path, encoder={"state_dict": lacking})
     with pytest.raises(UnreadableCheckpoint, match=r"in TrustMarkEncoder, 1 missing: post\.1\.conv\.bias"):
         plans_of(str(tmp_path))
-    written(tmp_path, encoder={"state_dict": {"other": torch.ones(3)}})
+    write_weights(tmp_path, encoder={"state_dict": {"other": torch.ones(3)}})
     with pytest.raises(UnreadableCheckpoint, match="lacks what tells the shape of its encoder_P"):
         plans_of(str(tmp_path))
     with pytest.raises(UnreadableCheckpoint, match=r"name a folder with encoder_P\.ckpt and decoder_P\.ckpt"):
