@@ -51,6 +51,11 @@ def fill_statements(jobs: int) -> Iterator[str]:
         "INSERT INTO outbox (kind, review_id, created_at, attempts, next_try_at, outcome)"
         f" SELECT 'review', id, opened_at, 1, opened_at, outcome FROM ({reviews}) AS kept"
     )
+    yield (
+        "INSERT INTO outbox (kind, post_id, created_at, attempts, next_try_at, outcome)"
+        f" SELECT 'post', id, {NOW} - 9, 1, {NOW} - 9, CASE WHEN id % 1000 = 0 THEN NULL ELSE 'sent' END"
+        " FROM session_posts"
+    )
 
 
 def _insert(table: str, rows: int, columns: dict[str, str], jobs: int) -> str:
@@ -272,9 +277,6 @@ _OTHERS = {
             "round": "1",
             "page": "i % 50",
             "ballot": "(1 = 0)",
-            "attempts": "1",
-            "next_try_at": "AGE",
-            "outcome": "'sent'",
         },
     ),
 }

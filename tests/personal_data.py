@@ -165,7 +165,7 @@ IMPERSONAL = {  # of the bot, its processes and its servers
     "server_revisions": "guild_id revision",
     "review_settings": "guild_id channel_id hours reports",
     "session_timers": "session_id kind due_at left",
-    "session_posts": "id session_id kind round page ballot attempts next_try_at outcome",
+    "session_posts": "id session_id kind round page ballot",
 }
 
 

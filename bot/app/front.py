@@ -29,6 +29,7 @@ from bot.front.client import Bot
 from bot.front.gateway.address import use_address
 from bot.front.recipes.keywords import keywords_of
 from bot.front.sessions.desk import Desk
+from bot.front.sessions.posts import Posted
 from bot.moderation import hard_rule
 from bot.process.garbage import exclude_existing
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
@@ -36,6 +37,7 @@ from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from bot.store.moderation.review_messages import DueReview
+from bot.store.sessions.posts import DuePost
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -108,6 +110,7 @@ class FrontSide:
     results: Results
     outbox: Outbox[Delivery, Sent]
     reviews: Outbox[DueReview, Shown]
+    posts: Outbox[DuePost, Posted]
     desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
@@ -116,6 +119,7 @@ class FrontSide:
         tasks.keep(self.outbox.run, "outbox")
         tasks.keep(self.progress.run, "progress")
         tasks.keep(self.reviews.run, "reviews")
+        tasks.keep(self.posts.run, "posts")
         tasks.keep(self.desk.run, "group sessions")
 
     def following(self, config: Config, queue: Queue) -> Following:
@@ -213,6 +217,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         results=results,
         outbox=outbox,
         reviews=Outbox(ReviewOutbox(queue.store, client, sender, uploads, front=name)),
+        posts=Outbox(desk.posts(queue.store, front=name)),
         desk=desk,
     )
 

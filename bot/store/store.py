@@ -37,6 +37,7 @@ from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.sessions.boards import SessionShowing
+from bot.store.sessions.posts import Posts
 from bot.store.sessions.sessions import Sessions
 from bot.telemetry.metrics import Metrics, StoreMetrics
 
@@ -72,6 +73,7 @@ class Store:
         prompt_rules rules of servers about the words of prompts
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
+        posts       messages of sessions that are due
         automod     whether a server's AutoMod rules are applied to prompts
         demands     how much work waits, for workers of each class of accelerators
         device_time how long devices worked, by day, person, server and model
@@ -107,6 +109,7 @@ class Store:
         self.prompt_rules = PromptRules(shared)
         self.sessions = Sessions(shared)
         self.showing = SessionShowing(shared)
+        self.posts = Posts(shared)
         self.reviews = Reviews(shared)
         self.review_messages = ReviewMessages(shared)
         self.reports = Reports(shared)

@@ -43,7 +43,7 @@ from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.hashes import Hashes
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
-from bot.store.rows.sessions import Post, PostKind, TimerKind
+from bot.store.rows.sessions import TimerKind
 from sdjax_engine.request import Lane
 
 DAY = 86_400.0
@@ -329,7 +329,7 @@ class Life:
         await kept.remove(thing.name, BY)
 
     async def sessions(self) -> None:
-        sessions, showing = self.store.sessions, self.store.showing
+        sessions, showing, posts = self.store.sessions, self.store.showing, self.store.posts
         await sessions.check_room(SERVER)
         channel = self.first
         opened = await sessions.open(PLAN, BY, channel_id=channel, locale="en")
@@ -343,9 +343,12 @@ class Life:
         await sessions.act(opened.id, TimerKind.ROUND)
         [kept] = await showing.keep("front", ttl=TTL)
         await showing.set_board(kept, 5)
-        await showing.due(opened.id)
-        await showing.ballots(kept)
-        await showing.waits(opened.id)
+        await posts.is_due(opened.id)
+        await posts.ballots(kept)
+        await posts.unsettled(opened.id)
+        [post] = await posts.claim("front", limit=50)
+        await posts.retry(post, at=NOW)
+        await posts.settle(post, outcome="sent")
         await showing.crowd(kept)
         await showing.used(kept, OTHER)
         await showing.unseen(opened.id)
@@ -359,10 +362,6 @@ class Life:
         await sessions.next(opened.id, BY)
         await sessions.close(opened.id, BY)
         await sessions.abandon(opened.id)
-        post = Post(id=7, session_id="s0", kind=PostKind.SHEET, round=1, page=7, ballot=False, attempts=0)
-        await showing.begin(post, token=1)
-        await showing.retry(post, token=1, at=NOW)
-        await showing.settle(post, token=1, outcome="sent")
         await showing.end(kept)
         await sessions.get(opened.id)
         await sessions.forget(before=NOW - 364 * DAY, limit=10)

@@ -14,7 +14,7 @@ from bot.delivery.refusals import DeliveryDelayed
 from bot.front.sessions.desk import KEPT_SECONDS, WAIT_SECONDS, Desk
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession
-from bot.store.sessions.boards import SENT
+from bot.store.sessions.posts import SENT
 
 
 class Courier:
@@ -41,8 +41,8 @@ async def vote(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> G
     monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
     await voting(store, clock)
     (session,) = await store.showing.keep("one", ttl=3000.0)
-    (post,) = await store.showing.due(session.id)
-    await store.showing.settle(post, token=session.keeper_token, outcome=SENT)
+    (post,) = await store.posts.claim("one", limit=9)
+    await store.posts.settle(post, outcome=SENT)
     await store.showing.set_board(session, 500)
     return session
 

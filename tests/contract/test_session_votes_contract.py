@@ -19,7 +19,7 @@ from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
-from bot.store.sessions.boards import SENT
+from bot.store.sessions.posts import SENT
 from bot.store.sessions.sessions import AT_ONCE_SECONDS
 from bot.store.tables.queue import jobs
 
@@ -98,7 +98,7 @@ async def test_a_session_of_one_round_has_an_archive_of_its_own_where_a_picture_
     await act(store)
     await approve(store, waiting)
     await store.sessions.close(session.id, BY)
-    posts = [(post.kind, post.round) for post in await store.showing.due(session.id)]
+    posts = [(post.kind, post.round) for post in await store.posts.unsettled(session.id)]
     assert posts == [(PostKind.SHEET, 1), (PostKind.SHEET, 0), (PostKind.ARCHIVE, 0), (PostKind.END, 1)]
     assert await numbered(store, session) == [(1, 1, waiting.id)]
 
@@ -116,7 +116,7 @@ async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
     await act(store)
     await approve(store, waiting)
     await store.sessions.next(session.id, BY)
-    posts = [(post.kind, post.page, post.ballot) for post in await store.showing.due(session.id)]
+    posts = [(post.kind, post.page, post.ballot) for post in await store.posts.unsettled(session.id)]
     assert posts == [
         (PostKind.SHEET, 1, True),
         (PostKind.SHEET, 2, False),
@@ -197,13 +197,13 @@ async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote
     monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
     await voting(store, clock)
     (session,) = await store.showing.keep("one", ttl=30.0)
-    (post,) = await store.showing.due(session.id)
+    (post,) = await store.posts.claim("one", limit=9)
     services: Any = SimpleNamespace(store=store)
     courier: Any = Edits()
     shown: dict[int, MessageContent] = {}
     await renew_ballots(services, courier, session, shown)
     assert courier.made == []  # it is not sent yet
-    await store.showing.settle(post, token=session.keeper_token, outcome=SENT)
+    await store.posts.settle(post, outcome=SENT)
     for _ in range(2):
         await renew_ballots(services, courier, session, shown)
     assert len(courier.made) == 1  # the first edit: this front does not know what the ballot shows

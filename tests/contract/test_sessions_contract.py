@@ -137,7 +137,7 @@ async def test_two_fronts_act_once_on_a_timer(open_store: OpenStore, clock: Cloc
     await asyncio.gather(act(one), act(other))
     found = await one.sessions.get(session.id)
     assert (found.phase, found.round) == (Phase.RESTING, 1)  # nobody has painted: there is no vote
-    posts = await other.showing.due(session.id)
+    posts = await other.posts.unsettled(session.id)
     assert [(post.kind, post.round, post.page) for post in posts] == [(PostKind.SHEET, 1, 1)]
 
 
@@ -157,7 +157,7 @@ async def test_a_round_is_voted_on_and_counted(store: Store, clock: Clock) -> No
     assert await act_once(store) == 1
     assert await refused(vote(session.id, 1, 2, voter_id=14)) == "vote_closed"
     assert [each.votes for each in await store.showing.entries(session.id, 1)] == [0, 2]
-    kinds = [post.kind for post in await store.showing.due(session.id)]
+    kinds = [post.kind for post in await store.posts.unsettled(session.id)]
     assert kinds == [PostKind.SHEET, PostKind.RESULTS, PostKind.ARCHIVE, PostKind.CLOSED_BALLOT]
     await store.sessions.next(session.id, BY)
     assert await store.showing.used(session, 11) == 1
@@ -199,7 +199,7 @@ async def test_a_pause_stops_the_clock_and_the_pictures_and_the_votes(store: Sto
     ]
     assert changes == ["resume", "extend", "pause", "open"]
     await store.sessions.pause(session.id, BY)
-    assert [(post.kind, post.page) for post in await store.showing.due(session.id)] == [
+    assert [(post.kind, post.page) for post in await store.posts.unsettled(session.id)] == [
         (PostKind.PAUSE, 1),
         (PostKind.EXTENSION, 1),
         (PostKind.RESUMPTION, 1),
@@ -261,7 +261,7 @@ async def test_after_a_downtime_overdue_timers_act_at_once_and_in_order(store: S
     await act(store)
     closed = await store.sessions.get(session.id)
     assert (closed.phase, closed.round, closed.closed_at) == (Phase.CLOSED, 1, clock.now)
-    kinds = [post.kind for post in await store.showing.due(session.id)]
+    kinds = [post.kind for post in await store.posts.unsettled(session.id)]
     assert kinds == [PostKind.SHEET, PostKind.ARCHIVE, PostKind.END]
     assert await refused(store.sessions.close(session.id, BY)) == "session_ended"
 
@@ -270,17 +270,23 @@ async def test_a_front_that_died_is_followed_and_changes_nothing_more(store: Sto
     session = await voting(store, clock)
     (kept,) = await store.showing.keep("one", ttl=30.0)
     assert await store.showing.keep("two", ttl=30.0) == []
-    (post, *_) = await store.showing.due(session.id)
-    assert await store.showing.begin(post, token=kept.keeper_token)
+    (late,) = await store.posts.claim("one", limit=9)
+    assert await store.posts.claim("two", limit=9) == []
+    assert await store.posts.claim("one", limit=9, held=[late.id]) == []
     assert await store.showing.set_board(kept, 500)
     (same,) = await store.showing.keep("one", ttl=30.0)
     assert (same.keeper_token, same.board_id) == (kept.keeper_token, 500)
     clock.now += 31.0
     (taken,) = await store.showing.keep("two", ttl=30.0)
     assert taken.keeper_token > kept.keeper_token
-    assert not await store.showing.settle(post, token=kept.keeper_token, outcome="sent")
+    assert await store.posts.claim("one", limit=9) == []
+    (post,) = await store.posts.claim("two", limit=9)
+    assert (post.post, late.tried_before, post.tried_before) == (late.post, False, True)
+    await store.posts.settle(late, outcome="sent")
+    assert await store.posts.unsettled(session.id) == [post.post]
     assert not await store.showing.set_board(kept, 501)
-    assert await store.showing.settle(post, token=taken.keeper_token, outcome="sent")
+    await store.posts.settle(post, outcome="sent")
+    assert await store.posts.unsettled(session.id) == []
     assert await store.showing.end(taken)
     assert await store.showing.keep("two", ttl=30.0) == []
 
@@ -289,12 +295,13 @@ async def test_a_clock_that_was_set_back_keeps_no_session_and_no_post_waiting(
     store: Store, clock: Clock
 ) -> None:
     session = await voting(store, clock)
-    (kept,) = await store.showing.keep("one", ttl=30.0)
-    (post,) = await store.showing.due(session.id)
-    await store.showing.retry(post, token=kept.keeper_token, at=clock.now + 600.0)
-    assert await store.showing.due(session.id) == []
+    assert await store.showing.keep("one", ttl=30.0)
+    assert await store.posts.is_due(session.id)
+    (post,) = await store.posts.claim("one", limit=9)
+    await store.posts.retry(post, at=clock.now + 600.0)
+    assert (await store.posts.claim("one", limit=9), await store.posts.is_due(session.id)) == ([], False)
     clock.now -= 7200.0
-    assert await store.showing.due(session.id) == [post]
+    assert [each.post for each in await store.posts.claim("one", limit=9)] == [post.post]
     assert await store.showing.keep("two", ttl=30.0)
 
 
@@ -334,3 +341,24 @@ async def test_closed_sessions_are_forgotten_after_their_time(store: Store, cloc
     assert await store.sessions.forget(before=clock.now, limit=9) == 0
     assert await store.sessions.forget(before=clock.now + 1.0, limit=9) == 1
     assert await refused(store.sessions.get(session.id)) == "session_gone"
+
+
+async def test_posts_are_sent_in_their_order_and_none_of_a_session_without_a_channel(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    await store.sessions.pause(session.id, BY)
+    await store.sessions.resume(session.id, BY)
+    assert await store.showing.keep("one", ttl=30.0)
+    (first,) = await store.posts.claim("one", limit=9)
+    await store.posts.retry(first, at=clock.now + 600.0)
+    assert await store.posts.claim("one", limit=9) == []
+    clock.now += 600.0
+    (again,) = await store.posts.claim("one", limit=9)
+    assert (again.post.kind, again.attempts) == (PostKind.PAUSE, 1)
+    await store.posts.settle(again, outcome="sent")
+    (second,) = await store.posts.claim("one", limit=9)
+    assert second.post.kind is PostKind.RESUMPTION
+    await store.sessions.abandon(session.id)
+    assert await store.posts.claim("one", limit=9) == []
+    assert await store.posts.unsettled(session.id) == []

@@ -128,7 +128,8 @@ async def serving(
     async with bot:
         await bot.login("a-token")
         await bot.register()
-        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run(), desk.run())
+        posts = Outbox(desk.posts(store, front=name))
+        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run(), posts.run(), desk.run())
         tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):

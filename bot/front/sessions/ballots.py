@@ -15,7 +15,7 @@ async def renew_ballots(
 ) -> None:
     """Edit each ballot that would differ from its content in `shown`, by the id of its post.
 
-    A ballot that is not in `shown` is edited once. Raises as `send_post`.
+    A ballot that is not in `shown` is edited once. Raises Refused, DeliveryDelayed and StoreUnavailable.
     """
     if session.phase is Phase.VOTING:
         # After the end of the vote, a ballot that has lost its buttons must not get them back.
@@ -23,7 +23,7 @@ async def renew_ballots(
     if session.phase is not Phase.VOTING:
         shown.clear()
         return
-    posts = await services.store.showing.ballots(session)
+    posts = await services.store.posts.ballots(session)
     if not posts:
         return
     pictures = await pictures_of(services, session, posts[0])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Any
 
 import discord
 
 from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, RateGuard, layout
-from bot.delivery.refusals import Refused
+from bot.delivery.earlier import IsIt, found, posted_earlier
 from bot.store.rows.sessions import GroupSession
 
-LOOKED_AT = 2_000  # messages, in requests of a hundred
-CLOCKS_APART = 300.0  # seconds between Discord's clock and ours, at most
 File = tuple[str, bytes]
 
 
@@ -45,7 +42,7 @@ class Courier:
         """
         custom_id = f"group:{session.id}:{mark}"
         if again and (known := await self._earlier(session, custom_id)):
-            return known.id
+            return known
         view = layout(content, file_names=[name for name, _ in files])
         covered = _is_covered(content)
         attached = _attached(files, covered=covered)
@@ -54,7 +51,7 @@ class Courier:
     async def post_file(self, session: GroupSession, text: str, file: File, *, mark: str, again: bool) -> int:
         """Post a file with a line of text, unless a message with a file of this name is there."""
         if again and (known := await self._earlier(session, file[0])):
-            return known.id
+            return known
         return await self._send(session, mark, content=text, files=_attached([file]))
 
     async def edit(self, session: GroupSession, message_id: int, content: MessageContent) -> None:
@@ -67,7 +64,8 @@ class Courier:
         self, session: GroupSession, content: MessageContent, *, mark: str, files: Sequence[File]
     ) -> None:
         """Edit the message with the button of this mark, if it is there; `files` replace its files."""
-        message = await self._found(session, f"group:{session.id}:{mark}")
+        search = self._search(session, f"group:{session.id}:{mark}")
+        message = await found(*search, since=session.opened_at, oldest_first=False)
         if message is None:
             return
         view = layout(content, file_names=[name for name, _ in files])
@@ -82,25 +80,16 @@ class Courier:
         with self._rate_guard.request(by_token=False):
             return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=mentions)).id
 
-    async def _earlier(self, session: GroupSession, wanted: str) -> discord.Message | None:
-        """Return what `_found` does, or None where the channel may not be read."""
-        try:
-            return await self._found(session, wanted)
-        except Refused:  # the post itself may still be allowed
-            return None
+    async def _earlier(self, session: GroupSession, wanted: str) -> int | None:
+        """Return the id of the message with this button or file; None, too, where it may not be read."""
+        return await posted_earlier(
+            *self._search(session, wanted), since=session.opened_at, oldest_first=False
+        )
 
-    async def _found(self, session: GroupSession, wanted: str) -> discord.Message | None:
-        """Return the bot's message with this button or file, since the session was opened."""
-        if self._client.user is None:
-            return None
-        author_id = self._client.user.id
-        after = datetime.fromtimestamp(session.opened_at - CLOCKS_APART, UTC)
-        with self._rate_guard.request(by_token=False):
-            history = self._channel(session).history(limit=LOOKED_AT, after=after, oldest_first=False)
-            async for message in history:
-                if message.author.id == author_id and wanted in set(_marks(message)):
-                    return message
-        return None
+    def _search(
+        self, session: GroupSession, wanted: str
+    ) -> tuple[discord.Client, RateGuard, discord.PartialMessageable, IsIt]:
+        return self._client, self._rate_guard, self._channel(session), lambda marks: wanted in marks
 
     def _channel(self, session: GroupSession) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(session.channel_id, guild_id=session.guild_id)
@@ -112,16 +101,3 @@ def _attached(files: Sequence[File], *, covered: bool = False) -> list[MessageFi
 
 def _is_covered(content: MessageContent) -> bool:
     return any(picture.spoiler for picture in content.pictures)
-
-
-def _marks(message: discord.Message) -> Iterator[str]:
-    yield from (attachment.filename for attachment in message.attachments)
-    yield from _custom_ids(message.components)
-
-
-def _custom_ids(components: Iterable[Any]) -> Iterator[str]:
-    for component in components:
-        custom_id = getattr(component, "custom_id", None)
-        if custom_id:
-            yield custom_id
-        yield from _custom_ids(getattr(component, "children", ()))

@@ -1,6 +1,6 @@
-"""The desk: acts on timers that are due, and shows the sessions that this front keeps.
+"""The desk: acts on timers that are due, and shows the boards of sessions that this front keeps.
 
-All state is in rows, so a front that starts continues where another has stopped. Before a message is sent a
+All state is in rows, so a front that starts continues where another has stopped. Before a board is posted a
 second time, it is searched for.
 """
 
@@ -22,9 +22,9 @@ from bot.front.services.services import Services
 from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
-from bot.front.sessions.posts import send_post
-from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind
-from bot.store.sessions.boards import SENT
+from bot.front.sessions.posts import GONE, REFUSED_SECONDS, SessionPosts
+from bot.store.rows.sessions import GroupSession, Phase, Post
+from bot.store.store import Store
 from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
@@ -34,13 +34,7 @@ BOARD_SECONDS = 3.0  # between two edits of a board, and between two looks at a 
 LOOK_SECONDS = 60.0  # after which a board that stays the same is edited, to see whether it was deleted
 KEPT_SECONDS = 30.0
 WAIT_SECONDS = 15.0  # after an error that may pass
-REFUSED_SECONDS = 60.0
-LONGEST_WAIT = 600.0
-MAX_ATTEMPTS = 40
 SHOWN_AT_ONCE = 50  # sessions
-MAX_REFUSALS = 12  # in three quarters of an hour
-LOST_RIGHTS = frozenset({Refusal.NO_ACCESS, Refusal.NO_PERMISSION, Refusal.THREAD_ARCHIVED})
-GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 
 @dataclass(kw_only=True)
@@ -113,6 +107,15 @@ class Desk:
                 self._tasks[session.id] = task
                 task.add_done_callback(functools.partial(self._done, session.id))
 
+    def posts(self, store: Store, *, front: str) -> SessionPosts:
+        """Return the posts of the sessions that this front keeps, for an outbox."""
+        return SessionPosts(store, self._services, self._courier, front=front, on_ballot=self._note_ballot)
+
+    def _note_ballot(self, post: Post, content: MessageContent) -> None:
+        """Note what a ballot shows that was sent, so that it is edited only where it would change."""
+        if (shown := self._shown.get(post.session_id)) is not None:
+            shown.ballots[post.id] = content
+
     def _done(self, session_id: str, _task: asyncio.Task[None]) -> None:
         self._tasks.pop(session_id, None)
 
@@ -128,7 +131,7 @@ class Desk:
                 log.exception("the timer %s of the group session %s could not be acted on", kind, session_id)
 
     async def _show(self, session: GroupSession) -> None:
-        """Send the due posts of one session and renew its board; an error affects this session only."""
+        """Renew the board and the ballots of one session; an error affects this session only."""
         shown = self._shown[session.id]
         try:
             await self._show_all(session, shown)
@@ -146,51 +149,12 @@ class Desk:
 
     async def _show_all(self, session: GroupSession, shown: _Shown) -> None:
         store = self._services().store
-        for post in await store.showing.due(session.id):
-            if not await self._send(session, post, shown):
-                break
+        if await store.posts.is_due(session.id):  # people read the posts first
+            return
         await self._renew_ballots(session, shown)
         renewed = await self._renew_board(session, shown)
-        if session.phase is Phase.CLOSED and renewed and not await store.showing.waits(session.id):
+        if session.phase is Phase.CLOSED and renewed and not await store.posts.unsettled(session.id):
             await store.showing.end(session)
-
-    async def _send(self, session: GroupSession, post: Post, shown: _Shown) -> bool:
-        """Send one post and settle it; False where another front has it or it must be tried again."""
-        showing, token = self._services().store.showing, session.keeper_token
-        if not await showing.begin(post, token=token):
-            return False
-        try:
-            content = await send_post(self._services(), self._courier, session, post)
-        except Refused as error:
-            if error.refusal in GONE:
-                raise
-            waits = error.refusal in LOST_RIGHTS and post.kind is not PostKind.CLOSED_BALLOT
-            if waits and post.attempts < MAX_REFUSALS:
-                log.info("a message of the group session %s waits for rights: %s", session.id, error.refusal)
-                return await self._postpone(session, post, REFUSED_SECONDS)
-            log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)
-            return await showing.settle(post, token=token, outcome=error.refusal)
-        except DeliveryDelayed as error:
-            log.info("a message of the group session %s is sent later: %s", session.id, error)
-            return await self._postpone(session, post, error.seconds)
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("a message of the group session %s could not be sent", session.id)
-            return await self._postpone(session, post)
-        if content is not None and post.ballot:
-            shown.ballots[post.id] = content
-        return await showing.settle(post, token=token, outcome=SENT)
-
-    async def _postpone(self, session: GroupSession, post: Post, seconds: float = 0.0) -> bool:
-        """Make a post due later; after many attempts give it up, and return True."""
-        store, token = self._services().store, session.keeper_token
-        if post.attempts >= MAX_ATTEMPTS:
-            log.error("a message of the group session %s is given up", session.id)
-            return await store.showing.settle(post, token=token, outcome="gave_up")
-        wait = min(max(seconds, 2.0 ** min(post.attempts, 9)), LONGEST_WAIT)
-        await store.showing.retry(post, token=token, at=store.clock() + wait)
-        return False
 
     async def _renew_board(self, session: GroupSession, shown: _Shown) -> bool:
         """Post the board, or edit it where it would change; False where the last edit was a moment ago."""
@@ -245,7 +209,7 @@ class Desk:
                 known = self._shown.get(session.id, _Shown())
                 self._shown[session.id] = _Shown(ballots=known.ballots)  # without waits: it is posted at once
                 await store.showing.set_board(session, None)
-            elif session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
+            elif session.phase is Phase.CLOSED and not await store.posts.unsettled(session.id):
                 await store.showing.end(session)  # its board stays as it is, in a locked thread for instance
         except (StoreUnavailable, UserMistake) as error:
             log.warning("the group session %s is not shown this time: %s", session.id, error)

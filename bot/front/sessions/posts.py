@@ -1,15 +1,17 @@
-"""The posts of a session, each sent once: sheets, which lose their ballot later, results and archives."""
+"""The posts of sessions, as the outbox sends them: sheets, which lose their ballot, results and archives."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bot.delivery.content import MessageContent
+from bot.delivery.outbox import Messages
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.delivery.uploads import FILE_LIMIT, SURE_LIMIT
-from bot.domain.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
+from bot.domain.errors import DeliveryRefused, MissingArtifact, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.services.services import Services
 from bot.front.sessions.board import left_out
@@ -19,44 +21,98 @@ from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
 from bot.store.rows.sessions import GroupSession, Post, PostKind
 from bot.store.sessions.boards import Entry
+from bot.store.sessions.posts import SENT, DuePost
+from bot.store.store import Store
+from bot.telemetry.tracing import Stages
 from bot.texts.catalogue import Texts
 
 LIMITS = (FILE_LIMIT, *(SURE_LIMIT // part for part in (1, 2, 4, 8)))
 """Bytes of an archive's files, tried in order: the limit of every server, and less if Discord refuses it."""
 
 
-async def send_post(
-    services: Services, courier: Courier, session: GroupSession, post: Post
-) -> MessageContent | None:
-    """Send the post, unless it was sent already; return the content of a sheet that was not sent before.
-
-    Raises Refused, DeliveryDelayed and StoreUnavailable.
-    """
-    if post.kind is PostKind.SHEET:
-        return await _send_sheet(services, courier, session, post)
-    sending = {
-        PostKind.CLOSED_BALLOT: _close_ballot,
-        PostKind.RESULTS: _send_results,
-        PostKind.ARCHIVE: _send_archive,
-    }
-    await sending.get(post.kind, _announce)(services, courier, session, post)
-    return None
+MAX_REFUSALS = 12  # in three quarters of an hour
+REFUSED_SECONDS = 60.0
+LOST_RIGHTS = frozenset({Refusal.NO_ACCESS, Refusal.NO_PERMISSION, Refusal.THREAD_ARCHIVED})
+GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 
-async def _send_sheet(
-    services: Services, courier: Courier, session: GroupSession, post: Post
-) -> MessageContent | None:
+@dataclass(frozen=True, kw_only=True)
+class Posted:
+    """A post that was sent; `ballot` is the content of a ballot that was not sent before."""
+
+    ballot: MessageContent | None = None
+
+
+class SessionPosts(Messages[DuePost, Posted]):
+    """The due posts of the sessions that a front keeps; `on_ballot` is told of each ballot that is sent."""
+
+    at_once = 50  # sessions
+    gives_up = True
+
+    def __init__(
+        self,
+        store: Store,
+        services: Callable[[], Services],
+        courier: Courier,
+        *,
+        front: str,
+        on_ballot: Callable[[Post, MessageContent], None],
+    ) -> None:
+        super().__init__(verbs=store.posts, wake_up=store.wake_ups.posts, clock=store.clock)
+        self._store = store
+        self._services = services
+        self._courier = courier
+        self._front = front
+        self._on_ballot = on_ballot
+
+    def name_of(self, due: DuePost) -> str:
+        """Return the session."""
+        return f"a message of the group session {due.session.id}"
+
+    async def claim(self, *, limit: int, held: Collection[int]) -> list[DuePost]:
+        """Claim posts that are due now."""
+        return await self._store.posts.claim(self._front, limit=limit, held=held)
+
+    async def send(self, due: DuePost, stages: Stages) -> Posted:  # noqa: ARG002 - it has one stage
+        """Send the post, unless it was sent already; wait for rights that the bot has lost."""
+        sending = {
+            PostKind.SHEET: _send_sheet,
+            PostKind.CLOSED_BALLOT: _close_ballot,
+            PostKind.RESULTS: _send_results,
+            PostKind.ARCHIVE: _send_archive,
+        }
+        try:
+            ballot = await sending.get(due.post.kind, _announce)(self._services(), self._courier, due)
+        except Refused as error:
+            if error.refusal in GONE:
+                with suppress(UserMistake):  # the session was deleted meanwhile
+                    await self._store.sessions.abandon(due.session.id)
+            waits = error.refusal in LOST_RIGHTS and due.post.kind is not PostKind.CLOSED_BALLOT
+            if waits and due.attempts < MAX_REFUSALS:
+                raise DeliveryDelayed(error.refusal, seconds=REFUSED_SECONDS) from None
+            raise DeliveryRefused(error.refusal) from None
+        return Posted(ballot=ballot)
+
+    async def settle(self, due: DuePost, outcome: str | None, sent: Posted | None) -> str:
+        """Store how the post ended."""
+        if sent is not None and sent.ballot is not None:
+            self._on_ballot(due.post, sent.ballot)
+        await self._store.posts.settle(due, outcome=outcome or SENT)
+        return outcome or SENT
+
+
+async def _send_sheet(services: Services, courier: Courier, due: DuePost) -> MessageContent | None:
+    session, post = due.session, due.post
     pictures = await pictures_of(services, session, post)
     content = pictures.sheet(session, post)
     files = await draw(services, content, pictures, post)
-    again = post.attempts > 0
-    await courier.post(session, content, mark=mark_of(post), files=files, again=again)
-    return None if again else content
+    await courier.post(session, content, mark=mark_of(post), files=files, again=due.tried_before)
+    return content if post.ballot and not due.tried_before else None
 
 
-async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+async def _close_ballot(services: Services, courier: Courier, due: DuePost) -> None:
     """Take the buttons of the vote from a sheet. Its picture is drawn again, without those withheld since."""
-    posted = replace(post, kind=PostKind.SHEET, ballot=False)
+    session, posted = due.session, replace(due.post, kind=PostKind.SHEET, ballot=False)
     pictures = await pictures_of(services, session, posted)
     content = pictures.sheet(session, posted)
     files = await draw(services, content, pictures, posted)
@@ -97,8 +153,9 @@ async def draw(services: Services, content: MessageContent, pictures: Pictures, 
     return [(f"{content.pictures[0].stem}.jpg", picture)]
 
 
-async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+async def _send_results(services: Services, courier: Courier, due: DuePost) -> None:
+    session, post, showing = due.session, due.post, services.store.showing
+    texts = Texts.for_locale(session.locale)
     entries = await showing.entries(session.id, post.round)
     voters = await showing.voters(session.id, post.round)
     content = results(session, post, entries, voters=voters, texts=texts)
@@ -106,14 +163,15 @@ async def _send_results(services: Services, courier: Courier, session: GroupSess
     if content.pictures:
         picture = await _picture(services, winners(entries), first=None)
         files = [(f"{content.pictures[0].stem}.jpg", picture)]
-    again = post.attempts > 0
+    again = due.tried_before
     await courier.post(session, content, mark=mark_of(post), files=files, again=again, telling=True)
 
 
-async def _announce(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+async def _announce(services: Services, courier: Courier, due: DuePost) -> None:
+    session, post = due.session, due.post
     entries = await services.store.showing.entries(session.id, 0) if post.kind is PostKind.END else []
     content = announcement(session, post, Texts.for_locale(session.locale), entries=entries)
-    await courier.post(session, content, mark=mark_of(post), again=post.attempts > 0)
+    await courier.post(session, content, mark=mark_of(post), again=due.tried_before)
 
 
 async def _picture(
@@ -148,24 +206,22 @@ async def _file(services: Services, entry: Entry) -> bytes | None:
         raise DeliveryDelayed(str(error)) from error
 
 
-async def _send_archive(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+async def _send_archive(services: Services, courier: Courier, due: DuePost) -> None:
     """Send the archive, with smaller files where Discord refuses the size."""
     for limit in LIMITS:
         try:
-            await _send_files(services, courier, session, post, limit=limit)
+            await _send_files(services, courier, due, limit=limit)
             return
         except Refused as error:
             if error.refusal is not Refusal.TOO_LARGE or limit == LIMITS[-1]:
                 raise
 
 
-async def _send_files(
-    services: Services, courier: Courier, session: GroupSession, post: Post, *, limit: int
-) -> None:
-    showing = services.store.showing
+async def _send_files(services: Services, courier: Courier, due: DuePost, *, limit: int) -> None:
+    session, post, showing = due.session, due.post, services.store.showing
     entries = await showing.entries(session.id, post.round)
     unseen = await showing.unseen(session.id, post.round)
-    sending = _Sending(courier, session, post, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
+    sending = _Sending(courier, due, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
     packer, run = Packer(limit), services.fitting.run
     packer.add(DOCUMENT, await run(document, session, entries, unseen=unseen))
     missing, named = 0, [entry for entry in entries if not entry.withheld]
@@ -206,10 +262,11 @@ def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> s
 class _Sending:
     """Sends the files of one archive in order."""
 
-    def __init__(self, courier: Courier, session: GroupSession, post: Post, *, suffix: str) -> None:
+    def __init__(self, courier: Courier, due: DuePost, *, suffix: str) -> None:
         self._courier = courier
-        self._session = session
-        self._post = post
+        self._session = due.session
+        self._post = due.post
+        self._again = due.tried_before
         self._suffix = suffix
         self._number = 0
 
@@ -225,5 +282,5 @@ class _Sending:
             text,
             (name, data),
             mark=f"{mark_of(self._post)}{self._number}{self._suffix}",
-            again=self._post.attempts > 0,
+            again=self._again,
         )

@@ -287,12 +287,13 @@ EVERYTHING = Changes(work=True, results=True, cancelled=True)
 
 
 class WakeUps:
-    """The wake-ups of one process: for workers, for deliveries and reviews, for cancellations."""
+    """The wake-ups of one process: for workers, for each kind of messages, for cancellations."""
 
     def __init__(self) -> None:
         self.work = WakeUp()
         self.results = WakeUp()
         self.reviews = WakeUp()
+        self.posts = WakeUp()
         self.cancellations = WakeUp()
 
     def ring(self, changes: Changes) -> None:
@@ -302,6 +303,7 @@ class WakeUps:
         if changes.results:
             self.results.ring()
             self.reviews.ring()
+            self.posts.ring()
         if changes.cancelled:
             self.cancellations.ring()
 

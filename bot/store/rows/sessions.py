@@ -110,7 +110,7 @@ class GroupSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Post:
-    """A message that is due; `page` counts from 1, and `round` is 0 for the whole session."""
+    """A message that is sent once; `page` counts from 1, and `round` is 0 for the whole session."""
 
     id: int
     session_id: str
@@ -118,7 +118,6 @@ class Post:
     round: int
     page: int
     ballot: bool
-    attempts: int
 
 
 def round_over(phase: Phase) -> UserMistake:

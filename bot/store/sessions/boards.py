@@ -1,4 +1,4 @@
-"""The boards, posts and votes of sessions, and the fronts that show them.
+"""The boards and votes of sessions, and the fronts that show them.
 
 The front that keeps a session edits its board and sends its posts. It keeps the session for some seconds and
 renews that; after its death another front takes over with a higher token, and the first changes nothing more.
@@ -18,14 +18,12 @@ from bot.store.database.database import Verbs, insert
 from bot.store.rows.admission import UNCHARGED, pictures_of
 from bot.store.rows.jobs import among
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
-from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind, lock_session, with_timers
+from bot.store.rows.sessions import GroupSession, Phase, lock_session, with_timers
 from bot.store.sessions.phases import SEEN, unnumbered
 from bot.store.tables.queue import images, jobs
-from bot.store.tables.sessions import session_entries, session_jobs, session_posts, session_votes, sessions
+from bot.store.tables.sessions import session_entries, session_jobs, session_votes, sessions
 
 KEPT_AT_ONCE = 1000
-SENT = "sent"  # the outcome of a post that was sent
-FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,53 +90,6 @@ class SessionShowing(Verbs):
             kept = set(await connection.scalars(ours.returning(sessions.c.id)))
             rows = list(await connection.execute(look.where(sessions.c.id.in_(kept))))
             return await with_timers(connection, rows)
-
-    async def due(self, session_id: str) -> list[Post]:
-        """Return the posts of a session that are not settled, in their order, up to the first not yet due."""
-        now = self._clock()
-        look = sa.select(session_posts).where(
-            session_posts.c.session_id == session_id, session_posts.c.outcome.is_(None)
-        )
-        async with self._database.read() as connection:
-            rows = list(await connection.execute(look.order_by(session_posts.c.id)))
-        waits = (now < row.next_try_at <= now + FURTHEST_RETRY for row in rows)
-        late = next((place for place, waiting in enumerate(waits) if waiting), len(rows))
-        return [_post(row) for row in rows[:late]]
-
-    async def ballots(self, session: GroupSession) -> list[Post]:
-        """Return the ballots of the present round that were sent, in the order of their pages."""
-        sent = session_posts.c.ballot & (session_posts.c.outcome == SENT)
-        which = (session_posts.c.session_id == session.id) & (session_posts.c.round == session.round)
-        look = sa.select(session_posts).where(which, sent).order_by(session_posts.c.page)
-        async with self._database.read() as connection:
-            return [_post(row) for row in await connection.execute(look)]
-
-    async def waits(self, session_id: str) -> bool:
-        """Return whether a post of the session is not settled."""
-        look = sa.select(session_posts.c.id).where(
-            session_posts.c.session_id == session_id, session_posts.c.outcome.is_(None)
-        )
-        async with self._database.read() as connection:
-            return await connection.scalar(look.limit(1)) is not None
-
-    async def begin(self, post: Post, *, token: int) -> bool:
-        """Count an attempt before it is made; False if another front has the session or settled the post."""
-        return await self._change(post, token, attempts=session_posts.c.attempts + 1)
-
-    async def settle(self, post: Post, *, token: int, outcome: str) -> bool:
-        """Store how a post ended; the first outcome stays."""
-        return await self._change(post, token, outcome=outcome)
-
-    async def retry(self, post: Post, *, token: int, at: float) -> bool:
-        """Make a post due again at `at`."""
-        return await self._change(post, token, next_try_at=at)
-
-    async def _change(self, post: Post, token: int, **values: Any) -> bool:
-        ours = sa.exists().where(sessions.c.id == post.session_id, sessions.c.keeper_token == token)
-        which = (session_posts.c.id == post.id) & (session_posts.c.session_id == post.session_id)
-        changed = sa.update(session_posts).where(which, session_posts.c.outcome.is_(None), ours)
-        async with self._database.write() as connection:
-            return bool((await connection.execute(changed.values(values))).rowcount)
 
     async def set_board(self, session: GroupSession, message_id: int | None) -> bool:
         """Store the board's message, or None for a deleted one; the next board gets another number."""
@@ -298,18 +249,6 @@ async def _votable(connection: AsyncConnection, session: GroupSession, number: i
         raise UserMistake("vote_own")
     job_id: str = row.job_id
     return job_id
-
-
-def _post(row: Any) -> Post:
-    return Post(
-        id=row.id,
-        session_id=row.session_id,
-        kind=PostKind(row.kind),
-        round=row.round,
-        page=row.page,
-        ballot=row.ballot,
-        attempts=row.attempts,
-    )
 
 
 def _entry(row: Any) -> Entry | None:

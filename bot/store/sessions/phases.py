@@ -17,8 +17,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Showing, State
+from bot.domain.outbox import Outgoing
 from bot.store.database.database import insert
 from bot.store.rows.jobs import among
+from bot.store.rows.outbox import add
 from bot.store.rows.sessions import GroupSession, Phase, PostKind, TimerKind
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables.queue import images, jobs
@@ -236,5 +238,7 @@ async def _add_post(
     ballot: bool = False,
 ) -> None:
     row = {"session_id": session.id, "kind": kind.value, "round": round_, "page": page, "ballot": ballot}
-    due = {"attempts": 0, "next_try_at": now}
-    await connection.execute(insert(connection, session_posts).values(**row, **due).on_conflict_do_nothing())
+    adding = insert(connection, session_posts).values(row).on_conflict_do_nothing()
+    added = await connection.scalar(adding.returning(session_posts.c.id))
+    if added is not None:
+        await add(connection, Outgoing.POST, added, now=now)

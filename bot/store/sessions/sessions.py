@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import Act, By, entries_of, note
+from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.revisions import hold_server
 from bot.store.rows.sessions import (
     GroupSession,
@@ -40,14 +41,16 @@ from bot.store.sessions.phases import (
     end_vote,
     set_timer,
 )
+from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import audit
-from bot.store.tables.sessions import session_timers, sessions
+from bot.store.tables.sessions import session_posts, session_timers, sessions
 
 MOST_OPEN = 10  # sessions of one server
 AT_ONCE_SECONDS = 2.0  # within which a second host does not know of the first
 LATEST = 20  # entries of the audit log
 ACTED_AT_ONCE = 50
 ENDED = (Phase.CLOSING, Phase.CLOSED)
+ABANDONED = "abandoned"  # the outcome of the posts of a session whose channel is gone
 
 
 class Sessions(Verbs):
@@ -161,6 +164,9 @@ class Sessions(Verbs):
             await connection.execute(sa.delete(session_timers).where(which))
             row = sa.update(sessions).where(sessions.c.id == session.id)
             await connection.execute(row.values(**gone, settled=True))
+            theirs = sa.select(session_posts.c.id).where(session_posts.c.session_id == session_id)
+            unsent = sa.update(outbox).where(outbox.c.post_id.in_(theirs), UNSETTLED)
+            await connection.execute(unsent.values(outcome=ABANDONED, settled_at=self._clock()))
 
     async def take_over(self, session_id: str, by: By) -> GroupSession:
         """Make the person who acts the host; raises as `extend`."""

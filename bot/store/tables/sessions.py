@@ -97,8 +97,5 @@ session_posts = sa.Table(
     sa.Column("round", sa.Integer, nullable=False),  # 0 for the whole session
     sa.Column("page", sa.Integer, nullable=False),
     sa.Column("ballot", sa.Boolean, nullable=False),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("next_try_at", sa.Double, nullable=False),
-    sa.Column("outcome", sa.String(32)),  # null until it is settled
     sa.UniqueConstraint("session_id", "kind", "round", "page"),
 )

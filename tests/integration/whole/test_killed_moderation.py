@@ -204,7 +204,7 @@ async def test_a_killed_round_and_vote_end_once_and_count_each_vote_once(scene: 
     await scene.strike(session.id, TimerKind.ROUND)
     await scene.front.dead()
     assert (await store.sessions.get(session.id)).phase is Phase.COLLECTING
-    await scene.front.live(Death(method="bot.store.sessions.boards:SessionShowing.settle", after=False))
+    await scene.front.live(Death(method="bot.store.sessions.posts:Posts.settle", after=False))
     await scene.front.dead()  # the ballot is posted, and not settled
     scene.clock.ahead = 2 * NONCE_SECONDS  # the nonce has expired: Discord would post it again
     await scene.front.live(Death(method="bot.store.sessions.boards:SessionShowing.vote"))

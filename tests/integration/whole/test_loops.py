@@ -28,6 +28,7 @@ from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.queue.offers import Offers
 from bot.store.sessions.boards import SessionShowing
+from bot.store.sessions.posts import Posts
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 
@@ -39,6 +40,7 @@ OF_FRONTS: Mapping[str, tuple[type, str]] = {
     "outbox": (Deliveries, "claim"),
     "progress": (Jobs, "active"),
     "reviews": (ReviewMessages, "claim"),
+    "posts": (Posts, "claim"),
     "group sessions": (SessionShowing, "keep"),
     "offers": (Offers, "published"),
     "reload": (Reloading, "reload"),

@@ -37,7 +37,7 @@ SESSION = GroupSession(
     keeper_token=0,
     timers={TimerKind.ROUND: Timer(due_at=900.0), TimerKind.SESSION: Timer(due_at=9000.0)},
 )
-POST = Post(id=1, session_id="abcdabcd", kind=PostKind.SHEET, round=1, page=1, ballot=True, attempts=0)
+POST = Post(id=1, session_id="abcdabcd", kind=PostKind.SHEET, round=1, page=1, ballot=True)
 CROWD = Crowd(
     painters=tuple((1000 + number, 3) for number in range(40)), waiting=2, running=1, unseen=4, late=2
 )

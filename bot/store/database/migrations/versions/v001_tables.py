@@ -270,8 +270,7 @@ CREATE TABLE session_timers (
 CREATE INDEX ix_session_timers_due_at ON session_timers (due_at);
 CREATE TABLE session_posts (
     id {row_id} NOT NULL, session_id VARCHAR(16) NOT NULL, kind VARCHAR(16) NOT NULL,
-    round INTEGER NOT NULL, page INTEGER NOT NULL, ballot BOOLEAN NOT NULL, attempts INTEGER NOT NULL,
-    next_try_at {double} NOT NULL, outcome VARCHAR(32),
+    round INTEGER NOT NULL, page INTEGER NOT NULL, ballot BOOLEAN NOT NULL,
     CONSTRAINT fk_session_posts_session_id FOREIGN KEY (session_id)
         REFERENCES sessions (id) ON DELETE CASCADE,
     CONSTRAINT pk_session_posts PRIMARY KEY (id),

@@ -1,0 +1,113 @@
+"""The posts of sessions, which the front that keeps a session sends in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.domain.outbox import Due, Outgoing
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, ended
+from bot.store.rows.sessions import GroupSession, Post, PostKind, with_timers
+from bot.store.tables.outbox import outbox
+from bot.store.tables.sessions import session_posts, sessions
+
+SENT = "sent"  # the outcome of a post that was sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuePost(Due):
+    """A post that is due, and its session."""
+
+    session: GroupSession
+    post: Post
+
+    @property
+    def subject(self) -> tuple[Outgoing, str | int]:
+        """What the message is: the post."""
+        return Outgoing.POST, self.post.id
+
+
+class Posts(OutboxVerbs):
+    """The verbs of posts."""
+
+    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[DuePost]:
+        """Claim posts that are due now of sessions that this front keeps: of each session the first one.
+
+        Posts of sessions that this version cannot read are passed over. A front may claim its own posts
+        again. Pass the ids that it is sending now as `held`.
+        """
+        due = _of_posts(await self._look(Outgoing.POST, held=held))
+        due = due.join(sessions, sessions.c.id == session_posts.c.session_id)
+        due = due.where(sessions.c.keeper == front, ~sessions.c.settled, ~_waits_behind())
+        if not await self._finds(due):
+            return []
+        async with self._database.write() as connection:
+            locked = due.with_for_update(skip_locked=True, of=outbox)
+            found = await self._claim(connection, locked, _posts, limit=limit)
+            return [DuePost(**values, session=session, post=post) for values, (session, post) in found]
+
+    async def settle(self, due: DuePost, *, outcome: str) -> None:
+        """Store how a post ended; the first outcome stays."""
+        async with self._database.write() as connection:
+            await ended(connection, due, outcome=outcome, settled_at=self._clock())
+
+    async def is_due(self, session_id: str) -> bool:
+        """Return whether the next post of a session is due, or being sent."""
+        due = _of_posts(await self._look(Outgoing.POST, held=()))
+        return await self._finds(due.where(session_posts.c.session_id == session_id, ~_waits_behind()))
+
+    async def unsettled(self, session_id: str) -> list[Post]:
+        """Return the posts of a session that are not settled, in their order."""
+        look = _of_posts(sa.select(session_posts).select_from(outbox))
+        mine = look.where(session_posts.c.session_id == session_id, UNSETTLED)
+        async with self._database.read() as connection:
+            return [post_of(row) for row in await connection.execute(mine.order_by(session_posts.c.id))]
+
+    async def ballots(self, session: GroupSession) -> list[Post]:
+        """Return the ballots of the present round that were sent, in the order of their pages."""
+        look = _of_posts(sa.select(session_posts).select_from(outbox))
+        mine = (session_posts.c.session_id == session.id) & (session_posts.c.round == session.round)
+        sent = look.where(mine, session_posts.c.ballot, outbox.c.outcome == SENT)
+        async with self._database.read() as connection:
+            return [post_of(row) for row in await connection.execute(sent.order_by(session_posts.c.page))]
+
+
+def _of_posts(look: sa.Select[Any]) -> sa.Select[Any]:
+    return look.join(session_posts, session_posts.c.id == outbox.c.post_id)
+
+
+def _waits_behind() -> sa.ColumnElement[bool]:
+    """Return the condition for posts with an earlier post of their session that is not settled."""
+    earlier, before = session_posts.alias(), outbox.alias()
+    theirs = (earlier.c.session_id == session_posts.c.session_id) & (earlier.c.id < session_posts.c.id)
+    unsettled = (before.c.post_id == earlier.c.id) & before.c.outcome.is_(None)
+    return sa.exists().where(theirs, unsettled).correlate(session_posts)
+
+
+async def _posts(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, tuple[GroupSession, Post]]:
+    look = sa.select(session_posts).where(session_posts.c.id.in_([row.post_id for row in rows]))
+    posts = {row.id: row for row in await connection.execute(look)}
+    theirs = sa.select(sessions).where(sessions.c.id.in_([row.session_id for row in posts.values()]))
+    found = await with_timers(connection, list(await connection.execute(theirs)))
+    of_id = {session.id: session for session in found}
+    return {
+        row.id: (of_id[post.session_id], post_of(post))
+        for row in rows
+        if (post := posts[row.post_id]).session_id in of_id and post.kind in set(PostKind)
+    }
+
+
+def post_of(row: Any) -> Post:
+    """Return the row as plain data."""
+    return Post(
+        id=row.id,
+        session_id=row.session_id,
+        kind=PostKind(row.kind),
+        round=row.round,
+        page=row.page,
+        ballot=row.ballot,
+    )
