@@ -104,7 +104,7 @@ class BothOf:
         """
         heads, _ = self._beginnings
         for word, key in zip(text.words, text.keys, strict=True):
-            if key[:3] in heads or key[:2] in heads or (is_arabic(key) and _begins_later(key, heads)):
+            if key[:3] in heads or key[:2] in heads or _begins_later(key, heads):
                 short = word if len(word) <= _LONGEST_JOINED else key
                 if len(short) <= _LONGEST_JOINED:
                     yield short
@@ -120,4 +120,5 @@ class BothOf:
 
 
 def _begins_later(key: str, heads: Collection[str]) -> bool:
-    return any(key[start : start + 3] in heads for start in range(1, arabic.LATEST_START + 1))
+    starts = range(1, arabic.LATEST_START + 1) if key[0] in arabic.BEFORE else ()
+    return any(key[start : start + 3] in heads for start in starts)

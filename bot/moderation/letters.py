@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 Codes = npt.NDArray[np.uint32]
 Kinds = npt.NDArray[np.uint16]
-Flags = npt.NDArray[np.bool_]
 
 SPACE = 0x20
 LETTER, DIGIT, HAN, KOREAN, ARABIC, LATIN, ENDS_WORD, ENDS_CLAUSE, BLANK = (1 << bit for bit in range(9))
 """Kinds: a letter is no Han and no jamo; KOREAN is a syllable, LATIN is a to z, BLANK any white space."""
 _ENCODING, _ERRORS = "utf-32-le", "surrogatepass"
-_TABLED = 0x40000  # there are no letters beyond
+_TABLED, _ONLY_HAN = 0x40000, 0x20000  # no letters beyond, and none but Han from there on
 _KANA = "\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # written without spaces between words, as Han is
 _HAN = f"{_KANA}\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _SCRIPTS = (
@@ -48,18 +47,17 @@ ENDS = str.maketrans(dict.fromkeys(_ENDS, " "))
 
 @cache
 def _kinds() -> Kinds:
-    categories = np.array([unicodedata.category(chr(code)) for code in range(_TABLED)])
+    categories = list(map(unicodedata.category, map(chr, range(_ONLY_HAN))))
+    kinds = {each: LETTER if each[0] in "LN" else 0 for each in set(categories)} | {"Nd": DIGIT}
     made = np.zeros(_TABLED + 1, np.uint16)
-    first = categories.astype("U1")
-    made[:-1][(first == "L") | (first == "N")] = LETTER
-    made[:-1][categories == "Nd"] = DIGIT
+    made[:_ONLY_HAN] = [kinds[each] for each in categories]
     for spans, kind in (*_SCRIPTS, (_NO_LETTERS, 0)):
         for start, end in re.findall("(.)-(.)", spans):
             places = slice(ord(start), ord(end) + 1)
             made[places] = kind if kind in (HAN, 0) else made[places] | kind
     for signs, kind in ((_ENDS, ENDS_WORD), (_CLAUSE_ENDS, ENDS_CLAUSE)):
         made[list(map(ord, signs))] |= kind
-    made[[code for code in range(_TABLED) if chr(code).isspace()]] |= BLANK
+    made[[code for code in range(_ONLY_HAN) if chr(code).isspace()]] |= BLANK
     return made
 
 

@@ -15,8 +15,8 @@ from bot.moderation.letters import has_digit, squeeze, without_signs, words_of
 from bot.moderation.skeleton import skeleton
 
 LONGEST_SENT = 2_000
-"""The most characters that a person can send; of a longer text so many are read in every way."""
-_END = LONGEST_SENT // 2
+"""The most characters that a person can send; a longer text is read in every way at both ends only."""
+_END = 500  # characters
 _CAPITAL_I = re.compile("(?<=[a-z])I+")
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
 _BEFORE = ("a", "i", "و")  # words of one letter, which may stand before letters apart

@@ -194,14 +194,14 @@ class Terms:
     def _add_parts(self, hits: Hits, word: str, key: str) -> None:
         """Add the words of which a form is a part of a word of a text: before a particle, after clitics."""
         language = language_of(key)
-        for start in range(1 + (arabic.LATEST_START if language is arabic else 0)):
-            for head in (key[start : start + 2], key[start : start + 1]):
-                for length in self._lengths.get(head, ()):
-                    end = start + length
-                    if end > len(key):
-                        break
-                    if key[start:end] in self._forms and not language.is_part_of_other(key, start, end):
-                        self._add(hits, word, key, start, end)
+        if language is arabic:
+            places = [(start, len(key)) for start in range(arabic.LATEST_START + 1)]
+        else:
+            lengths = chain(self._lengths.get(key[:2], ()), self._lengths.get(key[:1], ()))
+            places = [(0, length) for length in lengths if length <= len(key)]
+        for start, end in places:
+            if key[start:end] in self._forms and not language.is_part_of_other(key, start, end):
+                self._add(hits, word, key, start, end)
 
     def _add(self, hits: Hits, word: str, key: str, start: int, end: int) -> None:
         """Add the words whose form a word of a text has there; `key` is how it is looked up."""

@@ -5,26 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from bot.moderation.letters import ENDS, is_latin, without_signs
+from bot.moderation.letters import ENDS, is_latin, without_signs, words_of
 from bot.moderation.tables import look_alikes
 
 _VOWELS = "aeiou"
-_IRREGULAR = {
-    "child": "children",
-    "foot": "feet",
-    "goose": "geese",
-    "knife": "knives",
-    "leaf": "leaves",
-    "life": "lives",
-    "man": "men",
-    "mouse": "mice",
-    "person": "people",
-    "thief": "thieves",
-    "tooth": "teeth",
-    "wife": "wives",
-    "wolf": "wolves",
-    "woman": "women",
-}
+_SINGULAR = "child foot goose knife leaf life man mouse person thief tooth wife wolf woman"
+_PLURAL = "children feet geese knives leaves lives men mice people thieves teeth wives wolves women"
+_IRREGULAR = dict(zip(_SINGULAR.split(), _PLURAL.split(), strict=True))
 _SHAPES = dict(zip("0123456789@$!|+il", "oIzeasgtbgasIItII", strict=True))
 _LETTERS = str.maketrans("0123456789@$!|+", "oizeasgtbgasiit")
 _SIGN_IN_TERM = re.compile(r"[a-z][@$]|[@$][a-z]|[a-z][!|+][a-z]")
@@ -55,7 +42,7 @@ def words(text: str) -> list[str]:
         shaped if not piece.isalpha() and mixed.search(piece) and _is_word(piece) else piece
         for piece, shaped in pairs
     ]
-    return without_signs(" ".join(read)).split()
+    return words_of(without_signs(" ".join(read)))
 
 
 def is_part_of_other(word: str, start: int, end: int) -> bool:

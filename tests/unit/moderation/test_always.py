@@ -1,15 +1,14 @@
 """The rule that is always on, and two lists of which a text must hold one each."""
 
 import itertools
-import tomllib
 
 import pytest
-from moderation_lists import FOLDER
+from test_lists import read as read_list
 
 from bot.moderation import BothOf, hard_rule, read
 from bot.moderation.tables import read_lists
 
-TEXTS = tomllib.loads((FOLDER / "always.toml").read_text(encoding="utf-8"))
+TEXTS = read_list("always")
 
 
 @pytest.mark.parametrize("text", TEXTS["broken"])
@@ -48,7 +47,7 @@ def test_a_word_for_a_minor_and_a_sexual_one_written_together_break_the_rule(lan
 
 @pytest.mark.parametrize("language", ["en", "ko", "ar"])
 def test_harmless_words_and_compounds_keep_the_rule(language: str) -> None:
-    words = tomllib.loads((FOLDER / "joined.toml").read_text(encoding="utf-8"))[language].split()
+    words = read_list("joined")[language].split()
     broken = [word for word in words if hard_rule().matches(word)]
     assert len(broken) <= 0.01 * len(words), broken
 

@@ -1,13 +1,11 @@
 """Where a term is found and where it is not, by lists/cases.toml, and what a list of terms returns."""
 
-import tomllib
-
 import pytest
-from moderation_lists import FOLDER
+from test_lists import read as read_list
 
 from bot.moderation import Terms, find_all, matches, read
 
-CASES = tomllib.loads((FOLDER / "cases.toml").read_text(encoding="utf-8"))
+CASES = read_list("cases")
 
 
 @pytest.mark.parametrize("subject", CASES)

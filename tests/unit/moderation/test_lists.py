@@ -1,43 +1,51 @@
-"""The shares of detected evasions and of accepted innocent prompts."""
+"""The shares of detected evasions and of accepted innocent prompts, by the lists beside this file."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from moderation_lists import LANGUAGES, Prompts, condemned, held_out_prompts, missed, own_prompts
 
 from bot.moderation import find_all
 
-
-def caught(prompts: Prompts) -> float:
-    return 1 - len(missed(prompts, find_all)) / prompts.evasion_count
-
-
-def passed(prompts: Prompts) -> float:
-    return 1 - len(condemned(prompts, find_all)) / len(prompts.innocent)
+FOLDER = Path(__file__).with_name("lists")
+LANGUAGES = ("en", "ko", "zh", "ar")
 
 
-def test_the_lists_are_long_enough_for_percentages() -> None:
-    own = own_prompts()
-    assert sum(prompts.evasion_count for prompts in own.values()) >= 300
-    assert sum(len(set(prompts.innocent)) for prompts in own.values()) >= 300
-    assert all(prompts.evasion_count >= 70 and len(prompts.innocent) >= 70 for prompts in own.values())
-    held_out = held_out_prompts()
-    assert sum(prompts.evasion_count + len(prompts.innocent) for prompts in held_out.values()) >= 80
+def read(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_nearly_all_evasions_of_a_language_are_caught(language: str) -> None:
-    assert caught(own_prompts()[language]) >= 0.95, missed(own_prompts()[language], find_all)
+HELD_OUT = read("held_out")  # written first and not looked at since
+LISTS = {name: read(name) for name in LANGUAGES} | {f"{name}, held out": HELD_OUT[name] for name in LANGUAGES}
+TERMS = tuple(term for name in LANGUAGES for term in LISTS[name]["evasions"])
+"""The terms of all languages, as a server with members of all of them has them."""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_innocent_prompts_of_a_language_pass(language: str) -> None:
-    assert condemned(own_prompts()[language], find_all) == []
+def evasions(name: str) -> Iterator[tuple[str, str]]:
+    """Each evasion of a list, after the term that it hides."""
+    return ((term, text) for term, texts in LISTS[name]["evasions"].items() for text in texts)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_evasions_that_the_matcher_was_not_built_with_are_caught(language: str) -> None:
-    assert caught(held_out_prompts()[language]) >= 0.9
+def missed(name: str) -> list[tuple[str, str]]:
+    """The evasions in which the hidden term is not found."""
+    return [(term, text) for term, text in evasions(name) if term not in find_all(text, (*TERMS, term))]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_innocent_prompts_that_the_matcher_was_not_built_with_pass(language: str) -> None:
-    assert passed(held_out_prompts()[language]) == 1
+@pytest.mark.parametrize("name", LISTS)
+def test_nine_tenths_of_the_evasions_of_a_language_are_caught(name: str) -> None:
+    assert len(missed(name)) <= 0.1 * len(list(evasions(name))), missed(name)
+
+
+def test_nineteen_twentieths_of_all_evasions_are_caught() -> None:
+    every = [evasion for name in LISTS for evasion in evasions(name)]
+    assert len(every) > 600
+    assert sum(len(missed(name)) for name in LISTS) <= 0.05 * len(every)
+
+
+def test_all_but_one_in_a_hundred_innocent_prompts_pass() -> None:
+    innocent = [text for prompts in LISTS.values() for text in prompts["innocent"]]
+    condemned = [(text, found) for text in innocent if (found := find_all(text, TERMS))]
+    assert len(innocent) > 400
+    assert len(condemned) <= 0.01 * len(innocent), condemned
