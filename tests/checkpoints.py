@@ -13,7 +13,7 @@ files (`"old"` for vocab.json and merges.txt, `"new"` for tokenizer.json).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -295,3 +295,13 @@ def use_old_tokenizer_files(folder: Path) -> None:
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def configure(path: str, **values: Any) -> Callable[[Path], object]:
+    """Return a change of a checkpoint: its file `path` of settings gets these values."""
+
+    def change(folder: Path) -> None:
+        file = folder / path
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+    return change

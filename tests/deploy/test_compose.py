@@ -31,11 +31,6 @@ def seconds(duration: str) -> int:
     return int(duration.removesuffix("s"))
 
 
-def test_every_service_of_an_installation_is_there() -> None:
-    assert set(SERVICES) == {"database", "front", "worker", "prometheus", "grafana"}
-    assert "healthcheck" in SERVICES["database"]
-
-
 @pytest.mark.parametrize("role", ["front", "worker"])
 def test_a_process_of_the_bot_has_no_rights_and_a_read_only_root(role: str) -> None:
     service = SERVICES[role]

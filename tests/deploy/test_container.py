@@ -49,10 +49,6 @@ async def test_the_health_command_says_whether_the_process_answers() -> None:
     assert "Traceback" not in printed
 
 
-def test_there_is_a_stage_for_each_class_of_devices() -> None:
-    assert {"cpu", "cuda", "tpu"} <= set(re.findall(r"^FROM \S+ AS (\S+)$", TEXT, re.MULTILINE))
-
-
 def test_the_base_has_a_version_and_every_package_a_hash() -> None:
     assert re.search(r"^ARG BASE=python:\d+\.\d+\.\d+-slim-\w+$", TEXT, re.MULTILINE)
     installs = re.findall(r"pip install .*", TEXT)

@@ -58,10 +58,6 @@ def test_a_manifest_fits_the_published_schema(manifest: Manifest) -> None:
     kubernetes_validate.validate(manifest, SCHEMAS, strict=True)
 
 
-def test_there_are_a_front_and_a_worker_for_each_class_of_devices() -> None:
-    assert set(of_kind("Deployment")) == {"sdjax-front", *(f"sdjax-worker-{each}" for each in CLASSES)}
-
-
 @pytest.mark.parametrize("name", sorted(of_kind("Deployment")))
 def test_a_disruption_takes_one_pod_of_a_deployment_at_a_time(name: str) -> None:
     budget = of_kind("PodDisruptionBudget")[name]["spec"]

@@ -117,13 +117,3 @@ def test_one_slow_queueing_does_not_make_the_next_run_earlier() -> None:
     at = next_run_at([flying], 6.0, ready(one))
     one.slowest_queueing.add(30.0)
     assert next_run_at([flying], 6.0, ready(one)) == at
-
-
-def test_the_largest_queueing_time_is_tracked() -> None:
-    one = practised(1, 4, 1)
-    for _ in range(REMEMBERED):
-        one.slowest_queueing.add(0.05)
-    assert one.slowest_queueing.value == 0.05
-    for _ in range(REMEMBERED):
-        one.slowest_queueing.add(0.01)
-    assert one.slowest_queueing.value == 0.01

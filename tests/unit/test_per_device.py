@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +10,8 @@ import numpy as np
 import pytest
 from compilations import cache_of_jax
 from jax.sharding import Mesh
-from jax.stages import Compiled
 
-from sdjax_engine.compiling import serialized
-from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
@@ -66,20 +63,6 @@ def test_every_device_has_its_share(mesh: Mesh, program: Program) -> None:
     assert (x.shape, x.sharding) == (program.out_info[0].shape, program.out_info[0].sharding)
 
 
-def test_xla_is_asked_once_what_a_program_needs(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start asks for each lane, and for each program that it gets later; each answer takes milliseconds."""
-    program, asked = compiled(mesh, []), list[Compiled]()
-    answer = Compiled.memory_analysis
-
-    def counted(one: Compiled) -> object:
-        asked.append(one)
-        return answer(one)
-
-    monkeypatch.setattr(Compiled, "memory_analysis", counted)
-    assert working_memory(program) == working_memory(program) > 0
-    assert len(asked) == 1
-
-
 def test_the_rows_of_a_host_s_array_are_the_devices_in_turn(mesh: Mesh, program: Program) -> None:
     x, _ = given(mesh, (0, 0))
     walked, count = program(replicate(np.float32(1), mesh), x, np.array([2, 5], np.int32))
@@ -101,19 +84,3 @@ def test_the_error_of_one_device_is_raised(mesh: Mesh, program: Program) -> None
     x.addressable_shards[1].data.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         program(replicate(np.float32(1), mesh), x, turns)
-
-
-def test_if_loading_fails_the_program_is_compiled_for_each_device(
-    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with another version of JAX, whose serialized programs differ."""
-
-    def refuse(_executable: bytes, _device: jax.Device) -> Callable[[], object]:
-        raise TypeError("another number of arguments")
-
-    monkeypatch.setattr(serialized, "_ForDevice", refuse)
-    said: list[str] = []
-    walked, _ = compiled(mesh, said)(replicate(np.float32(1), mesh), *given(mesh, (3, 4)))
-    np.testing.assert_array_equal(np.asarray(walked)[:, 0, 0], [3, 4])
-    assert said[0] == "walk can neither be kept nor copied: TypeError: another number of arguments"
-    assert re.fullmatch(r"compiled walk in \d+\.\d s", said[-1])

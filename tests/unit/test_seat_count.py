@@ -143,10 +143,6 @@ def test_another_error_is_not_taken_for_too_little_memory() -> None:
         open_lane(fail, LANE, residency(None), 4)
 
 
-def test_a_refusal_says_what_there_was_no_room_for() -> None:
-    assert str(seat_count.NoRoom(Need(held=5))) == str(Need(held=5))
-
-
 def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:
     limited = residency(2**32)
     limited.claim(LANE, Need(held=2**30))

@@ -25,7 +25,7 @@ from tour_sessions import hold_session
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, made_by_ai, paint_from, report, use_recipe, whose
+from bot.front.commands import made_by_ai, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
@@ -381,14 +381,6 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         assert guest.foreign_labels() <= MENUS
     evening.used.offered |= {name for message in seen for name in offered_in(message)}
     assert unused(evening.used, evening.served.bot.tree.get_commands()) == []
-
-
-def test_what_nobody_used_is_named(config: Config) -> None:
-    left = unused(Used(offered={"choice near"}), commands([model.offer for model in config.models]))
-    assert {"/queue", "/style add", "/imagine seed", "suggestions of /cancel job", "choice near"} <= set(left)
-    assert {"RemixButton", "CancelMenu", "form style"} <= set(left)
-    used = Used(things={*left} - {"/queue", "RemixButton"}, offered={"choice near"})
-    assert unused(used, commands([model.offer for model in config.models])) == ["/queue", "RemixButton"]
 
 
 def png(mode: str, colour: str) -> bytes:

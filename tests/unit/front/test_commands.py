@@ -152,14 +152,6 @@ async def test_a_sampler_that_no_model_takes_is_not_offered() -> None:
     assert len(await offered(narrow, OTHER)) == len(SAMPLER_NAMES)  # its samplers are not known
 
 
-async def test_pictures_can_be_sent_to_start_from() -> None:
-    found = await payload(OFFER)
-    assert [option(found, name)["type"] for name in ("image", "mask")] == [11, 11]
-    assert not option(found, "image")["required"]
-    strength = option(found, "strength")
-    assert (strength["type"], strength["min_value"], strength["max_value"]) == (10, 0.0, 1.0)
-
-
 async def test_loras_can_be_chosen_only_where_some_model_has_any() -> None:
     with pytest.raises(StopIteration):
         option(await payload(OFFER, OTHER), "lora")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkpoints import configure
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import MOST_BYTES, MOST_LEVELS, read_json
@@ -25,39 +26,31 @@ DEEP = "[" * MILLION + "]" * MILLION
 BARELY_DEEP = {"a_new_trick": json.loads("[" * 200 + "]" * 200)}
 
 
-def configured(path: str, **values: Any) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        file = folder / path
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
-
-    return change
-
-
 def written(path: str, text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / path).write_text(text)
 
 
 BOMBS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "text layers": (configured(TEXT, num_hidden_layers=MILLION), "num_hidden_layers=1000000"),
-    "endless text layers": (configured(TEXT, num_hidden_layers=1e999), "num_hidden_layers=inf"),
-    "residual layers": (configured(UNET, layers_per_block=MILLION), "layers_per_block=1000000"),
+    "text layers": (configure(TEXT, num_hidden_layers=MILLION), "num_hidden_layers=1000000"),
+    "endless text layers": (configure(TEXT, num_hidden_layers=1e999), "num_hidden_layers=inf"),
+    "residual layers": (configure(UNET, layers_per_block=MILLION), "layers_per_block=1000000"),
     "transformers": (
-        configured(UNET, transformer_layers_per_block=[1, MILLION]),
+        configure(UNET, transformer_layers_per_block=[1, MILLION]),
         "transformer_layers_per_block=(1, 1000000)",
     ),
     "layers in all": (
-        configured(UNET, layers_per_block=100, transformer_layers_per_block=100),
+        configure(UNET, layers_per_block=100, transformer_layers_per_block=100),
         "layers in all",
     ),
-    "blocks": (configured(UNET, block_out_channels=[32] * MILLION), "1000000 blocks"),
-    "autoencoder's layers": (configured(VAE, layers_per_block=MILLION), "layers_per_block=1000000"),
-    "autoencoder's blocks": (configured(VAE, block_out_channels=[32] * MILLION), "1000000 blocks"),
-    "endless width": (configured(VAE, block_out_channels=[1e999]), "block_out_channels=(inf,)"),
-    "wide numbers": (configured(UNET, cross_attention_dim=10**30), "cross_attention_dim=1000"),
-    "side": (configured(UNET, sample_size=10**9), "sample_size is 1000000000"),
-    "endless side": (configured(UNET, sample_size=1e999), "sample_size=inf"),
-    "long value": (configured(UNET, a_new_trick="x" * MILLION), "a_new_trick='xxx"),
-    "long name of a pipeline": (configured(INDEX, _class_name="x" * MILLION), "is a xxx"),
+    "blocks": (configure(UNET, block_out_channels=[32] * MILLION), "1000000 blocks"),
+    "autoencoder's layers": (configure(VAE, layers_per_block=MILLION), "layers_per_block=1000000"),
+    "autoencoder's blocks": (configure(VAE, block_out_channels=[32] * MILLION), "1000000 blocks"),
+    "endless width": (configure(VAE, block_out_channels=[1e999]), "block_out_channels=(inf,)"),
+    "wide numbers": (configure(UNET, cross_attention_dim=10**30), "cross_attention_dim=1000"),
+    "side": (configure(UNET, sample_size=10**9), "sample_size is 1000000000"),
+    "endless side": (configure(UNET, sample_size=1e999), "sample_size=inf"),
+    "long value": (configure(UNET, a_new_trick="x" * MILLION), "a_new_trick='xxx"),
+    "long name of a pipeline": (configure(INDEX, _class_name="x" * MILLION), "is a xxx"),
     "nested beyond recursion": (written(UNET, f'{{"a": {DEEP}}}'), f"{UNET} is JSON nested"),
     "nested index": (written(INDEX, DEEP), f"{INDEX} is JSON nested"),
     "nested schedule": (written(SCHEDULE, DEEP), f"{SCHEDULE} is JSON nested"),
@@ -65,7 +58,7 @@ BOMBS: dict[str, tuple[Callable[[Path], object], str]] = {
         written("tokenizer/tokenizer_config.json", DEEP),
         "tokenizer_config.json is JSON nested",
     ),
-    "nested within recursion": (configured(UNET, **BARELY_DEEP), f"more than {MOST_LEVELS} levels"),
+    "nested within recursion": (configure(UNET, **BARELY_DEEP), f"more than {MOST_LEVELS} levels"),
 }
 
 
@@ -90,7 +83,7 @@ def refuse_building(*_: object) -> None:
 
 
 def test_bomb_is_refused_when_the_checkpoint_is_only_described(folder: Path) -> None:
-    configured(UNET, layers_per_block=MILLION)(folder)
+    configure(UNET, layers_per_block=MILLION)(folder)
 
     with pytest.raises(UnreadableCheckpoint, match="layers_per_block=1000000"):
         describe(str(folder))

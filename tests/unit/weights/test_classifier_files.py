@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from checkpoints import make_tiny_classifier
+from checkpoints import configure, make_tiny_classifier
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -25,33 +24,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_classifier(tmp_path_factory.mktemp("classifier"))
 
 
-@pytest.fixture
-def folder(original: Path, tmp_path: Path) -> Path:
-    copy = tmp_path / "classifier"
-    copy.mkdir()
-    for file in original.iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    return copy
-
-
 def load(source: Path | str, cache_dir: Path | None = None) -> LoadedClassifier:
     return load_picture_classifier(str(source), dtype="float32", put=jax.device_put, cache_dir=cache_dir)
 
 
-def change(name: str, **values: Any) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        file = folder / name
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
-
-    return write
-
-
-def configure(**values: Any) -> Callable[[Path], None]:
-    return change("config.json", **values)
-
-
-def process(**values: Any) -> Callable[[Path], None]:
-    return change("preprocessor_config.json", **values)
+configured, process = (partial(configure, f"{name}config.json") for name in ("", "preprocessor_"))
 
 
 def without_a_tensor(folder: Path) -> None:
@@ -66,26 +43,26 @@ def add_a_pooler(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
-    "another class": (configure(architectures=["ViTModel"]), ("ViTModel", "ViTForImageClassification")),
-    "no class": (configure(architectures=None), ("None", "ViTForImageClassification")),
-    "another kind of model": (configure(model_type="beit"), ("model_type", "beit")),
+    "another class": (configured(architectures=["ViTModel"]), ("ViTModel", "ViTForImageClassification")),
+    "no class": (configured(architectures=None), ("None", "ViTForImageClassification")),
+    "another kind of model": (configured(model_type="beit"), ("model_type", "beit")),
     "several labels at once": (
-        configure(problem_type="multi_label_classification"),
+        configured(problem_type="multi_label_classification"),
         ("problem_type", "multi_label_classification"),
     ),
-    "no labels": (configure(id2label={}), ("id2label",)),
-    "one label": (configure(id2label={"0": "all"}), ("id2label",)),
-    "labels with a gap": (configure(id2label={"0": "a", "2": "b"}), ("id2label",)),
-    "a label twice": (configure(id2label={"0": "a", "1": "a"}), ("id2label",)),
-    "labels that are no object": (configure(id2label=["a", "b"]), ("id2label",)),
-    "more labels than outputs": (configure(id2label={str(n): str(n) for n in range(4)}), ("wrong shape",)),
-    "an oblong picture": (configure(image_size=[32, 48]), ("image_size",)),
-    "patches that do not fit": (configure(patch_size=7), ("32", "7 patches")),
-    "a million layers": (configure(num_hidden_layers=10**6), ("256 at most",)),
-    "no layers": (configure(num_hidden_layers=0), ("num_hidden_layers",)),
-    "heads that do not fit": (configure(num_attention_heads=5), ("5 heads",)),
-    "an unknown activation": (configure(hidden_act="sine"), ("sine",)),
-    "grey pictures": (configure(num_channels=1), ("num_channels",)),
+    "no labels": (configured(id2label={}), ("id2label",)),
+    "one label": (configured(id2label={"0": "all"}), ("id2label",)),
+    "labels with a gap": (configured(id2label={"0": "a", "2": "b"}), ("id2label",)),
+    "a label twice": (configured(id2label={"0": "a", "1": "a"}), ("id2label",)),
+    "labels that are no object": (configured(id2label=["a", "b"]), ("id2label",)),
+    "more labels than outputs": (configured(id2label={str(n): str(n) for n in range(4)}), ("wrong shape",)),
+    "an oblong picture": (configured(image_size=[32, 48]), ("image_size",)),
+    "patches that do not fit": (configured(patch_size=7), ("32", "7 patches")),
+    "a million layers": (configured(num_hidden_layers=10**6), ("256 at most",)),
+    "no layers": (configured(num_hidden_layers=0), ("num_hidden_layers",)),
+    "heads that do not fit": (configured(num_attention_heads=5), ("5 heads",)),
+    "an unknown activation": (configured(hidden_act="sine"), ("sine",)),
+    "grey pictures": (configured(num_channels=1), ("num_channels",)),
     "pictures of another size": (process(size={"height": 64, "width": 64}), ("64x64", "image_size=32")),
     "a size by its shortest edge": (process(size={"shortest_edge": 32}), ("preprocessor_config.json",)),
     "another filter": (process(resample=0), ("resample",)),

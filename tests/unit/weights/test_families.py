@@ -6,12 +6,11 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from checkpoints import FAMILIES, make_tiny_checkpoint
+from checkpoints import FAMILIES, configure, make_tiny_checkpoint
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -29,14 +28,6 @@ def xl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def xl_copy(xl: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(xl, tmp_path / "xl"))
-
-
-def configure(path: str, **values: Any) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        file = folder / path
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
-
-    return change
 
 
 def dtypes(component: Component) -> set[str]:

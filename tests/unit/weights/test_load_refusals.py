@@ -11,7 +11,7 @@ from typing import Any
 import huggingface_hub
 import numpy as np
 import pytest
-from checkpoints import use_old_tokenizer_files
+from checkpoints import configure, use_old_tokenizer_files
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -75,14 +75,6 @@ def remove_folder(path: str) -> Callable[[Path], None]:
 
 def write(path: str, text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / path).write_text(text)
-
-
-def configure(path: str, **values: Any) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        file = folder / path
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
-
-    return change
 
 
 def leave_half_the_shards(folder: Path) -> None:

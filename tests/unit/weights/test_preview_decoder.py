@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from checkpoints import make_tiny_decoder
+from checkpoints import configure, make_tiny_decoder
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -26,15 +25,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_decoder(tmp_path_factory.mktemp("decoder"))
 
 
-@pytest.fixture
-def folder(original: Path, tmp_path: Path) -> Path:
-    copy = tmp_path / "decoder"
-    copy.mkdir()
-    for file in original.iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    return copy
-
-
 def load(source: Path | str, cache_dir: Path | None = None) -> Component:
     return load_preview_decoder(
         str(source),
@@ -46,12 +36,7 @@ def load(source: Path | str, cache_dir: Path | None = None) -> Component:
     )
 
 
-def configure(**values: Any) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        file = folder / "config.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
-
-    return change
+configured = partial(configure, "config.json")
 
 
 def keep(wanted: Callable[[str], bool]) -> Callable[[Path], None]:
@@ -71,30 +56,30 @@ def add_a_tensor(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
-    "another class": (configure(_class_name="AutoencoderKL"), ("AutoencoderKL", "AutoencoderTiny", "taesd")),
-    "no class": (configure(_class_name=None), ("None", "AutoencoderTiny")),
-    "other channels": (configure(latent_channels=16), ("16 latent channels", "delete the key")),
+    "another class": (configured(_class_name="AutoencoderKL"), ("AutoencoderKL", "AutoencoderTiny", "taesd")),
+    "no class": (configured(_class_name=None), ("None", "AutoencoderTiny")),
+    "other channels": (configured(latent_channels=16), ("16 latent channels", "delete the key")),
     "another factor": (
-        configure(decoder_block_out_channels=[8, 8, 8], num_decoder_blocks=[1, 1, 1]),
+        configured(decoder_block_out_channels=[8, 8, 8], num_decoder_blocks=[1, 1, 1]),
         ("4 times the size", "delete the key"),
     ),
-    "another upsampling": (configure(upsample_fn="bilinear"), ("upsample_fn", "bilinear")),
-    "another scale of upsampling": (configure(upsampling_scaling_factor=3), ("upsampling_scaling_factor",)),
-    "widths that differ": (configure(decoder_block_out_channels=[8, 4]), ("decoder_block_out_channels",)),
-    "no widths": (configure(decoder_block_out_channels=[], num_decoder_blocks=[]), ("decoder_block",)),
-    "lists of two lengths": (configure(num_decoder_blocks=[1]), ("2 blocks", "num_decoder_blocks")),
-    "no list": (configure(num_decoder_blocks=1), ("num_decoder_blocks",)),
-    "too many layers": (configure(num_decoder_blocks=[1, 10**6]), ("256 at most",)),
-    "no scale": (configure(scaling_factor=0), ("scaling_factor",)),
-    "an unknown activation": (configure(act_fn="sine"), ("sine",)),
-    "an unknown switch": (configure(middle_block=True), ("middle_block",)),
+    "another upsampling": (configured(upsample_fn="bilinear"), ("upsample_fn", "bilinear")),
+    "another scale of upsampling": (configured(upsampling_scaling_factor=3), ("upsampling_scaling_factor",)),
+    "widths that differ": (configured(decoder_block_out_channels=[8, 4]), ("decoder_block_out_channels",)),
+    "no widths": (configured(decoder_block_out_channels=[], num_decoder_blocks=[]), ("decoder_block",)),
+    "lists of two lengths": (configured(num_decoder_blocks=[1]), ("2 blocks", "num_decoder_blocks")),
+    "no list": (configured(num_decoder_blocks=1), ("num_decoder_blocks",)),
+    "too many layers": (configured(num_decoder_blocks=[1, 10**6]), ("256 at most",)),
+    "no scale": (configured(scaling_factor=0), ("scaling_factor",)),
+    "an unknown activation": (configured(act_fn="sine"), ("sine",)),
+    "an unknown switch": (configured(middle_block=True), ("middle_block",)),
     "no configuration": (lambda folder: (folder / "config.json").unlink(), ("config.json",)),
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), (WEIGHTS,)),
     "a pickle": (leave_a_pickle, ("pickled",)),
     "a tensor less": (keep(lambda name: name != ANY), ("1 missing", ANY)),
     "a tensor more": (add_a_tensor, ("1 left over", "decoder.more")),
     "another width": (
-        configure(decoder_block_out_channels=[16, 16]),
+        configured(decoder_block_out_channels=[16, 16]),
         ("of the wrong shape", "decoder.layers.0"),
     ),
 }
