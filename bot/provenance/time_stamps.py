@@ -21,6 +21,8 @@ class TimeStamps:
     """Gives up requests to the authority in time; the library gives them no limit.
 
     So each request has a thread of its own, one at a time, and a thread that does not return is left alone.
+    After a failure no picture waits for the authority until it has answered a request that no picture waits
+    for: at most one each `pause`.
     """
 
     def __init__(
@@ -38,12 +40,15 @@ class TimeStamps:
         self._failed = False
 
     def signed(self, sign: Sign) -> bytes | None:
-        """Return the file that `sign` returns, or None after `seconds` or at once in a pause."""
+        """Return the file that `sign` returns, or None after `seconds`, at once after a failure."""
+        if self._failed:
+            self._try_again(sign)
+            return None
         end = self._clock() + self._seconds
-        if self._clock() < self._paused_until or not self._turn.acquire(timeout=self._seconds):
+        if not self._turn.acquire(timeout=self._seconds):
             return None
         answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
-        threading.Thread(target=self._answer, args=(sign, answers), name="time stamp", daemon=True).start()
+        self._begin(sign, answers.put)
         try:
             answer = answers.get(timeout=max(0.0, end - self._clock()))
         except queue.Empty:
@@ -51,16 +56,29 @@ class TimeStamps:
         if isinstance(answer, Exception):
             self._note(answer)
             return None
-        self._failed = False
         return answer
 
-    def _answer(self, sign: Sign, answers: queue.SimpleQueue[bytes | Exception]) -> None:
+    def _try_again(self, sign: Sign) -> None:
+        """Ask the authority, if the pause is over and no earlier request hangs; nothing waits for it."""
+        if self._clock() >= self._paused_until and self._turn.acquire(blocking=False):
+            self._paused_until = self._clock() + self._pause
+            self._begin(sign, self._note_again)
+
+    def _begin(self, sign: Sign, tell: Callable[[bytes | Exception], None]) -> None:
+        threading.Thread(target=self._answer, args=(sign, tell), name="time stamp", daemon=True).start()
+
+    def _answer(self, sign: Sign, tell: Callable[[bytes | Exception], None]) -> None:
+        began = self._clock()
         try:
-            answers.put(sign())
+            answer = sign()
+            tell(answer if self._clock() - began <= self._seconds else TimeoutError("a late answer"))
         except Exception as error:  # noqa: BLE001 - the thread that waits takes it
-            answers.put(error)
+            tell(error)
         finally:
             self._turn.release()
+
+    def _note_again(self, answer: bytes | Exception) -> None:
+        self._failed = isinstance(answer, Exception)
 
     def _note(self, error: Exception) -> None:
         self._paused_until = self._clock() + self._pause

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import queue
 import socket
 import threading
 from collections.abc import Iterator
@@ -166,6 +167,32 @@ def test_an_authority_that_fails_or_is_silent_delays_one_picture_only_and_is_log
     assert asked == [0.0]
     go_on.set()
     assert len(caplog.records) == 2
+
+
+def test_after_an_outage_no_picture_waits_until_the_authority_has_answered_again() -> None:
+    now, asked, go_on = 0.0, queue.SimpleQueue[float](), threading.Event()
+
+    def fail() -> bytes:
+        raise OSError("no route")
+
+    def slow() -> bytes:
+        asked.put(now)
+        go_on.wait()
+        return b"stamped"
+
+    stamps = TimeStamps(seconds=5.0, pause=60.0, clock=lambda: now)
+    assert stamps.signed(fail) is None
+    assert stamps.signed(slow) is None
+    assert asked.empty()  # the pause has not ended
+    now = 61.0
+    assert stamps.signed(slow) is None  # at once, while its request is under way
+    assert asked.get(timeout=5.0) == 61.0
+    assert stamps.signed(fail) is None
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "time stamp":
+            thread.join()
+    assert stamps.signed(lambda: b"stamped") == b"stamped"
 
 
 async def test_a_required_signature_that_fails_holds_the_picture_and_health_says_so(tmp_path: Path) -> None:
