@@ -15,6 +15,7 @@ MAX_TITLE = 45  # characters
 MAX_NAME = 100  # characters of a choice, and of its value
 MAX_INPUT = 4000  # characters of one input
 RADIO_BUTTONS = range(2, 11)  # how many a group may have
+CHECKED = str(True)  # what a checked checkbox is filled in with
 SETTINGS = "settings"  # the id of the input for a line of settings
 
 
@@ -50,6 +51,8 @@ def _with(part: Mapping[str, Any], typed: Mapping[str, str]) -> Mapping[str, Any
     if inner.get("custom_id") not in typed:
         return part
     value = typed[inner["custom_id"]]
+    if inner["type"] == discord.ComponentType.checkbox.value:
+        return {**part, "component": {**inner, "default": value == CHECKED}}
     if "options" in inner:
         options = [{**option, "default": option["value"] == value} for option in inner["options"]]
         return {**part, "component": {**inner, "options": options}}
@@ -61,16 +64,16 @@ def choice_field(
     custom_id: str,
     choices: Sequence[str],
     *,
-    chosen: int = 0,
+    chosen: int | None = 0,
     values: Sequence[str] = (),
     description: str | None = None,
 ) -> discord.ui.Label[Any]:
-    """Return radio buttons for up to ten `choices`, or a menu; the one at `chosen` is preselected.
+    """Return radio buttons for up to ten `choices`, or a menu; the one at `chosen`, if any, is preselected.
 
     Without `values` their values are their indices.
     """
     options: list[dict[str, Any]] = [
-        {"label": each, "value": values[i] if values else str(i), "default": i == chosen}
+        {"label": each[:MAX_NAME], "value": values[i] if values else str(i), "default": i == chosen}
         for i, each in enumerate(choices)
     ]
     part: discord.ui.Item[Any]
@@ -84,16 +87,9 @@ def choice_field(
     return discord.ui.Label(text=label, description=description, component=part)
 
 
-def menu_field(
-    label: str, custom_id: str, choices: Sequence[tuple[str, str]], chosen: str
-) -> discord.ui.Label[Any]:
-    """Return a menu of (name, value), with the value `chosen` preselected if it is among them."""
-    options = [
-        discord.SelectOption(label=name[:MAX_NAME], value=value, default=value == chosen)
-        for name, value in choices
-    ]
-    menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)
-    return discord.ui.Label(text=label, component=menu)
+def checkbox_field(label: str, custom_id: str, *, checked: bool) -> discord.ui.Label[Any]:
+    """Return a checkbox; it is filled in with `CHECKED`, or with another text."""
+    return discord.ui.Label(text=label, component=discord.ui.Checkbox(custom_id=custom_id, default=checked))
 
 
 def text_field(

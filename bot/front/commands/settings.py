@@ -11,23 +11,26 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.modals import modal, settings_field, text_field
+from bot.front.answers.modals import choice_field, modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
-from bot.front.recipes.options import reported_with
+from bot.front.recipes.options import MAX_CHOICES, reported_with, size_name
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
 from bot.front.recipes.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE
 from bot.front.requests.intake import PATIENCE_SECONDS, owners_of
+from bot.front.requests.recipe_form import SIZE
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_texts
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
-from bot.store.people.preferences import Owner, Scope
+from bot.store.people.preferences import PREVIEWS, Owner, Scope
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, Offer
 
 SHOWN_LINE = 400
+UNSET = "unset"  # the choice of a setting that is not set here
+SWITCH = ("on", "off")
 
 
 def settings_command() -> Command:
@@ -74,11 +77,13 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
     texts = services_of(interaction).texts(interaction)
-    own = all_options[owners.index(owner)]
+    own = dict(all_options[owners.index(owner)])
     names = _names(interaction)
     in_force = "\n".join(_in_force(owners, all_options, names, texts))
+    choices = [_size_field(own, services_of(interaction).offers, texts), _previews_field(own, texts)]
     parts: list[discord.ui.Item[Any]] = [
         discord.ui.TextDisplay(in_force),
+        *choices,
         settings_field(
             texts,
             options_line(own, names),
@@ -96,16 +101,41 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
     await open_form(interaction, modal(_title(owner.scope, texts), f"settings:{scope}", *parts))
 
 
+def _size_field(own: dict[str, Any], offers: Sequence[Offer], texts: Texts) -> discord.ui.Item[Any]:
+    """Return the choice of sizes, and take the chosen one out of `own`."""
+    sizes = list(dict.fromkeys(size for offer in offers for size in offer.sizes))[: MAX_CHOICES - 1]
+    values = [UNSET, *(f"{width}x{height}" for width, height in sizes)]
+    chosen = own.pop(SIZE) if own.get(SIZE) in values else UNSET
+    names = [texts.gettext("Not set here"), *map(size_name, sizes)]
+    return choice_field(texts.gettext("Size"), SIZE, names, values=values, chosen=values.index(chosen))
+
+
+def _previews_field(own: dict[str, Any], texts: Texts) -> discord.ui.Item[Any]:
+    """Return the choice of previews, and take it out of `own`."""
+    values, chosen = [UNSET, *SWITCH], own.pop(PREVIEWS, None)
+    names = [texts.gettext("Not set here"), texts.pgettext("switch", "on"), texts.pgettext("switch", "off")]
+    place = 0 if chosen is None else values.index(SWITCH[not chosen])
+    label = texts.gettext("Previews while a picture is painted")
+    return choice_field(label, PREVIEWS, names, values=values, chosen=place)
+
+
 async def change_settings(
-    interaction: Interaction, scope: str, *, settings: str = "", negative_prompt: str = ""
+    interaction: Interaction,
+    scope: str,
+    *,
+    settings: str = "",
+    negative_prompt: str = "",
+    size: str = UNSET,
+    previews: str = UNSET,
 ) -> None:
-    """Store the values of the form."""
+    """Store the values of the form; a setting that is typed too counts before its choice."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     names, texts = _names(interaction), services.texts(interaction)
     owner = owner_of(interaction, Scope(scope))
-    options, wrong = settings_in(settings, names, settings=PREFERABLE)
+    chosen = [f"{name} {value}" for name, value in ((SIZE, size), (PREVIEWS, previews)) if value != UNSET]
+    options, wrong = settings_in(", ".join([*chosen, settings]), names, settings=PREFERABLE)
     if negative_prompt.strip():
         options[NEGATIVE_PROMPT] = negative_prompt
     if options.get(STYLE) not in (None, NO_STYLE):

@@ -19,7 +19,7 @@ from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.answers.modals import modal
+from bot.front.answers.modals import CHECKED, checkbox_field, modal
 from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
@@ -104,7 +104,8 @@ def imagine_form(
         about=as_in_imagine(interaction),
     )
     custom_id = f"{FORM}:{PRIVATE if private else PUBLIC}"
-    return modal(title or texts.gettext("Try again"), custom_id, *text_above(above), *fields)
+    alone = checkbox_field(texts.gettext("Show the pictures to you alone"), PRIVATE, checked=private)
+    return modal(title or texts.gettext("Try again"), custom_id, *text_above(above), *fields, alone)
 
 
 def _most(interaction: Interaction) -> int:
@@ -114,11 +115,17 @@ def _most(interaction: Interaction) -> int:
 
 
 async def paint_all(
-    interaction: Interaction, visibility: str, *, prompt: str, negative_prompt: str = "", settings: str = ""
+    interaction: Interaction,
+    visibility: str,
+    *,
+    prompt: str,
+    negative_prompt: str = "",
+    settings: str = "",
+    private: str = "",
 ) -> None:
-    """Queue a job for each prompt of the form."""
+    """Queue a job for each prompt of the form; a form of an older version says by its id who sees them."""
     services = services_of(interaction)
-    origin = await accept(interaction, private=visibility == PRIVATE)
+    origin = await accept(interaction, private=private == CHECKED if private else visibility == PRIVATE)
     phrase = read_few(prompt, most=_most(interaction))
     typed, wrong = settings_in(settings, names_of(interaction))
     asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)

@@ -13,7 +13,7 @@ import discord
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Job, Recipe
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.answers.modals import MAX_NAME, menu_field, modal, picture_field, settings_field, text_field
+from bot.front.answers.modals import MAX_NAME, choice_field, modal, picture_field, settings_field, text_field
 from bot.front.recipes.options import (
     MAX_CHOICES,
     PICTURE_STRENGTH,
@@ -93,14 +93,23 @@ def painted_fields(
     if parts > len((first, *rest, line)):
         label = texts.gettext("Model and size") if len(offers) > 1 else texts.gettext("Size")
         chosen = f"{left.pop('size', '')} {left.pop('model', '')}"
-        menus.append(menu_field(label, SIZE, list(size_menu(offer, offers)), chosen))
+        menus.append(_choice(label, SIZE, list(size_menu(offer, offers)), chosen))
     if parts > len((first, *rest, *menus, line)):
         suits = [each for each in SAMPLER_NAMES if any(each in (o.samplers or SAMPLER_NAMES) for o in offers)]
         samplers = [(SAMPLER_NAMES[each], each.value) for each in suits]
         chosen = parse_sampler(str(left.pop("sampler"))).value
-        menus.append(menu_field(texts.gettext("Sampler"), SAMPLER, samplers, chosen))
+        menus.append(_choice(texts.gettext("Sampler"), SAMPLER, samplers, chosen))
     settings = options_line(left, names_of(interaction))
     return [first, *rest, *menus, recipe_fields(texts, settings=settings)[-1]]
+
+
+def _choice(
+    label: str, custom_id: str, found: Sequence[tuple[str, str]], chosen: str
+) -> discord.ui.Label[Any]:
+    """Return a choice among (name, value), with the value `chosen` preselected if it is among them."""
+    names, values = [name for name, _ in found], [value for _, value in found]
+    preselected = values.index(chosen) if chosen in values else None
+    return choice_field(label, custom_id, names, values=values, chosen=preselected)
 
 
 def size_menu(offer: Offer, offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:

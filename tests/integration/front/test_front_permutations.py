@@ -15,6 +15,7 @@ from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
+from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.people.preferences import Owner, Scope
@@ -42,7 +43,8 @@ async def test_number_and_cost_are_confirmed_and_each_prompt_becomes_a_job_with_
 ) -> None:
     form = await form_of(ravi, prompt=PROMPT, variants=2, steps=9)
     assert "Prompts: 2. Pictures: 4. Places in the queue: 2." in str(form["components"])
-    assert fields(form) == {"prompt": PROMPT, "negative_prompt": "", "settings": "variants 2, steps 9"}
+    typed = {"prompt": PROMPT, "negative_prompt": "", "settings": "variants 2, steps 9"}
+    assert fields(form) == {**typed, "private": ""}
     assert await jobs_of(served.store) == []
     await ravi.submit(form)
     for words in (r"red bird \(sd\)", r"blue bird \(sd\)"):
@@ -90,6 +92,22 @@ async def test_the_form_works_after_a_restart_and_keeps_a_private_request_privat
             await served.paint(job.id)
         await ravi.wait_for_message(lambda m: "blue" in text_of(m) and bool(m["attachments"]))
         await ravi.wait_for_message(lambda m: "red" in text_of(m) and bool(m["attachments"]))
+
+
+async def test_the_checkbox_of_the_form_says_who_sees_the_pictures(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await ravi.submit(await form_of(ravi, prompt="{red, blue} bird"), private=True)
+    await ravi.wait_for_message(lambda message: "blue bird" in text_of(message))
+    await ravi.submit(await form_of(ravi, prompt="{red, blue} fish", private=True), private=False)
+    await ravi.wait_for_message(lambda message: "blue fish" in text_of(message))
+    assert all("fish" in text_of(message) for message in await omar.messages())
+    private = {job.recipe.prompt: job.origin.private for job in await jobs_of(served.store)}
+    assert private == {"red bird": True, "blue bird": True, "red fish": False, "blue fish": False}
+    form = await form_of(ravi, prompt="{red, blue} bird")
+    again = await refused_form(ravi, await ravi.submit(form, settings="steps many", private=True))
+    [box] = [part for _, part, _ in inputs(again) if part["custom_id"] == "private"]
+    assert box["default"]
 
 
 async def test_too_many_prompts_are_refused_before_they_are_expanded(

@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from front_tools import ephemeral, fields, job_of, queued, refusal, refused_form, text_of
-from serving import Served
+from serving import Served, serving
+from test_front_pictures import TWO_SIZES
 
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.modal_rules import inputs
+from bot.sandbox.server import Sandbox
+from bot.store import Store
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import By
@@ -39,10 +44,37 @@ async def test_saved_settings_are_used_and_shown_in_the_form(
     await queued(omar, "a ship")
     assert (await job_of(served.store, "a ship")).recipe.variants == 1
     form = await form_of(ravi)
-    assert fields(form) == {"settings": "variants 2, steps 9", "negative_prompt": "fog"}
+    unset = {"size": "unset", "previews": "unset"}
+    assert fields(form) == {"settings": "variants 2, steps 9", "negative_prompt": "fog", **unset}
     assert "**Your settings**: variants 2, steps 9, without: fog" in str(form["components"])
     await saved(ravi, "")
-    assert fields(await form_of(ravi)) == {"settings": "", "negative_prompt": ""}
+    assert fields(await form_of(ravi)) == {"settings": "", "negative_prompt": "", **unset}
+
+
+async def test_size_and_previews_are_chosen_and_what_is_typed_counts_before_them(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES):
+        form = await form_of(ravi)
+        sizes = next(part for _, part, _ in inputs(form) if part["custom_id"] == "size")
+        assert [option["value"] for option in sizes["options"]] == [
+            "unset",
+            "128x128",
+            "192x128",
+            "256x256",
+        ]
+        submitted = await ravi.submit(form, size="192x128", previews="off", settings="steps 9")
+        assert await refusal(ravi, submitted) == "Saved."
+        form = await form_of(ravi)
+        chosen = {"size": "192x128", "previews": "off", "settings": "steps 9"}
+        assert fields(form) == {**chosen, "negative_prompt": ""}
+        await queued(ravi, "a boat")
+        recipe = (await job_of(store, "a boat")).recipe
+        assert (recipe.width, recipe.num_inference_steps) == (192, 9)
+        await saved(ravi, "size 128x128, previews on")
+        assert fields(await form_of(ravi)).items() >= {"size": "128x128", "previews": "on"}.items()
+        submitted = await ravi.submit(await form_of(ravi), size="unset", previews="unset")
+        assert await refusal(ravi, submitted) == "Reset."
 
 
 async def test_the_most_specific_settings_apply(served: Served, ravi: Member, mina: Member) -> None:
