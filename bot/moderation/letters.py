@@ -7,11 +7,11 @@ times as fast as a pass of `re`.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+import unicodedata2
 
 Codes = npt.NDArray[np.uint32]
 Kinds = npt.NDArray[np.uint16]
@@ -47,7 +47,7 @@ ENDS = str.maketrans(dict.fromkeys(_ENDS, " "))
 
 @cache
 def _kinds() -> Kinds:
-    categories = list(map(unicodedata.category, map(chr, range(_ONLY_HAN))))
+    categories = list(map(unicodedata2.category, map(chr, range(_ONLY_HAN))))
     kinds = {each: LETTER if each[0] in "LN" else 0 for each in set(categories)} | {"Nd": DIGIT}
     made = np.zeros(_TABLED + 1, np.uint16)
     made[:_ONLY_HAN] = [kinds[each] for each in categories]

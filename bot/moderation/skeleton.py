@@ -6,10 +6,10 @@ made of one version of Unicode, so that a rule finds the same on every Python.
 
 from __future__ import annotations
 
-import unicodedata
 from functools import cache
 
 import numpy as np
+import unicodedata2
 
 from bot.moderation.letters import Codes, codes_of, text_of
 from bot.moderation.tables import look_alikes, read_words
@@ -50,7 +50,7 @@ def _table() -> tuple[Codes, Codes]:
     """Return what each character becomes, and the rows of letters of those that stand for several."""
     every = [chr(code) for start, end in _SPANS for code in range(start, end)]
     special = _special(every)
-    decomposed = unicodedata.normalize("NFKD", "\n".join(every)).translate(special).split("\n")
+    decomposed = unicodedata2.normalize("NFKD", "\n".join(every)).translate(special).split("\n")
     letters = dict(zip(map(ord, every), decomposed, strict=True)) | special
     several = sorted({made if len(made) <= _LONGEST else " " for made in letters.values() if len(made) > 1})
     places = {made: _NOTHING + place for place, made in enumerate(several, start=1)} | {"": _NOTHING}
@@ -68,12 +68,12 @@ def _special(characters: list[str]) -> dict[int, str]:
     """Return the letters of the characters that do not stand for those of their NFKD."""
     made = dict(_OTHERS)
     for character in characters:
-        if (category := unicodedata.category(character)) in _NO_LETTERS:
+        if (category := unicodedata2.category(character)) in _NO_LETTERS:
             made[character] = ""
         elif category == "Nd":
-            made[character] = str(unicodedata.decimal(character))
+            made[character] = str(unicodedata2.decimal(character))
     alike = look_alikes().items()
-    made |= {other: letter for other, letter in alike if unicodedata.category(other)[0] == "L"}
+    made |= {other: letter for other, letter in alike if unicodedata2.category(other)[0] == "L"}
     made |= {pair[0]: pair[1] for pair in read_words("traditional.txt")}
     made |= {chr(start + place): chr(ord("a") + place) for start in _ALPHABETS for place in range(26)}
     return {ord(character): letter for character, letter in made.items()}

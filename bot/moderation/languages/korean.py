@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
+
+import unicodedata2
 
 from bot.moderation.letters import words_of
 from bot.moderation.tables import read_lists
@@ -32,10 +33,10 @@ def words(text: str) -> list[str]:
     """Return the words of a text with jamo as syllables and without stretched vowels: ㅅㅔㄱㅅㅡ, 누우드."""
     if text.isascii() or not _HANGUL.search(text):
         return []
-    jamo = unicodedata.normalize("NFKD", text)
+    jamo = unicodedata2.normalize("NFKD", text)
     jamo = _LATIN_VOWEL.sub(lambda found: "\u1161" if found[0] == "r" else "\u1175", jamo)
     jamo = _STRETCHED.sub(r"\1", _TAIL.sub(lambda found: _TAILS.get(found[0], found[0]), jamo))
-    made = unicodedata.normalize("NFC", jamo)
+    made = unicodedata2.normalize("NFC", jamo)
     return [] if made == text else words_of(made)
 
 

@@ -66,3 +66,8 @@ def test_many_chinese_terms_are_found_as_each_alone() -> None:
     found = Terms(terms).find_all(text)
     assert len(found) > 60
     assert found == [term for term in terms if Terms([term]).matches(read(text))]
+
+
+def test_letters_of_a_newer_unicode_than_pythons_are_read_too() -> None:
+    outlined = "".join(chr(0x1CCD6 + ord(letter) - ord("a")) for letter in "nude")  # of Unicode 16
+    assert find_all(f"a {outlined} woman", ["nude"]) == ["nude"]
