@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.front.views import BUTTONS, FORMS
+from bot.front.features import BUTTONS, FORMS
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.command_rules import (
     ATTACHMENT,
@@ -308,7 +308,7 @@ class RandomMember:
             return  # deleted meanwhile
         parts = deepcopy(shown.components)
         found = [part for _, part in walk(parts) if part.get("custom_id") == known]
-        if not found or not is_one(custom_id, map(template_of, BUTTONS)):
+        if not found or not is_one(custom_id, (each.template for each in BUTTONS)):
             return
         part = found[0]
         part["custom_id"] = custom_id
@@ -337,12 +337,6 @@ class RandomMember:
             return self._chance.choice(alike or [known])
         odd = ["0", "-1", str(2**63), "9" * 19, "zzzzzzzz"]
         return self._chance.choice(odd) if dice < 0.7 else known
-
-
-def template_of(item: type[Any]) -> str:
-    """Return the template of a button's or a menu's custom ids."""
-    pattern: str = item.__discord_ui_compiled_template__.pattern
-    return pattern
 
 
 def is_one(custom_id: str, templates: Iterable[str]) -> bool:

@@ -20,8 +20,10 @@ from bot.delivery.uploads import UploadLimits
 from bot.domain.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
+from bot.front.answers.controls import pressed
 from bot.front.answers.first_answers import Counting
 from bot.front.answers.forms import submitted
+from bot.front.features import BUTTONS, FORMS
 from bot.front.gateway.connections import GatewayConnections, SessionStarts
 from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.recipes.keywords import Keywords, keywords_of
@@ -32,7 +34,6 @@ from bot.front.tree import define, new_tree
 from bot.front.uploads.proxies import ProxyConnector
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.waiting_room import WaitingRoom
-from bot.front.views import BUTTONS, FORMS
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
@@ -146,7 +147,6 @@ class Bot(discord.AutoShardedClient):
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self._config = config
         self.tree = new_tree(self, config, self.services.offers)
-        self.add_dynamic_items(*BUTTONS)
 
     def change(self, config: Config, keywords: Keywords | None) -> None:
         """Take another configuration; `keywords` are those of its file. The offers are changed next."""
@@ -323,10 +323,12 @@ class Bot(discord.AutoShardedClient):
         return self._gateway.health() if starts == WELL else starts
 
     async def on_interaction(self, interaction: Interaction) -> None:
-        """Count an interaction; commands and buttons answer it, and a form is answered here."""
+        """Count an interaction; the tree answers commands, and buttons and forms are answered here."""
         self._counting.arrived(interaction)
         if interaction.type is discord.InteractionType.modal_submit:
             await submitted(interaction, FORMS)
+        elif interaction.type is discord.InteractionType.component:
+            await pressed(interaction, BUTTONS)
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""

@@ -9,7 +9,7 @@ from discord.app_commands import AppCommandContext, AppInstallationType
 from discord.utils import MISSING
 
 from bot.config import Config
-from bot.front.commands import commands, menus
+from bot.front.features import commands, menus
 from bot.front.gateway.command_tree import Tree
 from sdjax_engine.request import Offer
 

@@ -12,8 +12,8 @@ from recipes import job_of
 
 from bot.delivery.render import render
 from bot.domain.jobs import Notes, State
-from bot.front.commands import other_commands
 from bot.front.commands.help import Limits, help_text
+from bot.front.features import other_commands
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.prompts import MAX_WEIGHT, Piece, clean, parse_emphasis
 from sdjax_engine.prompts.tokenizer import BACKTRACK

@@ -19,7 +19,7 @@ import bot
 from bot.config import Config
 from bot.delivery import render, result
 from bot.domain.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
-from bot.front.commands import commands, menus
+from bot.front.features import commands, menus
 from bot.texts.catalogue import LANGUAGES, MISTAKES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES, Sampler

@@ -1,6 +1,6 @@
 """Buttons and menus that survive restarts: ids come from the `custom_id`, all other data from the store.
 
-A new button is a class with a template and a function `act`; `bot/front/views/__init__.py` lists it.
+The module that owns the act declares its `CONTROLS`; `bot/front/features.py` lists them.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, cast
 
 import discord
 
@@ -24,7 +25,6 @@ from bot.telemetry.tracing import about
 
 log = logging.getLogger(__name__)
 
-NEVER = r"(?!)"
 KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int, "person": int})
 """The parsers of a template's groups; all other groups are text."""
 
@@ -54,55 +54,47 @@ def check_ids(ids: Mapping[str, Any]) -> None:
             raise UserMistake("form_forgotten")
 
 
-class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
-    """A button; `act` is called with the interaction and the named groups of the template.
+@dataclass(frozen=True, kw_only=True)
+class Button:
+    """A button by the template of its `custom_id`; `act` is called with the interaction and the named groups.
 
     Log lines name the job where there is a group `job_id`.
     """
 
-    act: ClassVar[staticmethod[..., Awaitable[None]]]
-    ids: Mapping[str, Any]
-
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """Return the pressed button; raises TypeError for another kind of item."""
-        if not isinstance(item, discord.ui.Button):
-            raise TypeError(f"{match[0]} is not a button")
-        button = cls(item)
-        button.ids = {name: KINDS.get(name, str)(text) for name, text in match.groupdict().items()}
-        return button
-
-    async def callback(self, interaction: Interaction) -> None:
-        """Act on the press."""
-        job_id = self.ids.get("job_id")
-        with about(job_id) if job_id else nullcontext():
-            await answer_press(interaction, functools.partial(self.act, interaction), self.ids)
+    template: str
+    act: Callable[..., Awaitable[None]]
 
 
-class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
+@dataclass(frozen=True, kw_only=True)
+class Menu:
     """A select menu; `act` is called with the interaction, the chosen values and the template's groups."""
 
-    act: ClassVar[staticmethod[..., Awaitable[None]]]
-    ids: Mapping[str, Any]
+    template: str
+    act: Callable[..., Awaitable[None]]
 
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """Return the used menu; raises TypeError for another kind of item."""
-        if not isinstance(item, discord.ui.Select):
-            raise TypeError(f"{match[0]} is not a menu")
-        menu = cls(item)
-        menu.ids = match.groupdict()
-        return menu
 
-    async def callback(self, interaction: Interaction) -> None:
-        """Act on the choice, then let the menu be ready for any choice again."""
-        act = functools.partial(self.act, interaction, self.item.values)
-        await answer_press(interaction, act, self.ids)
-        await _show_nothing_chosen(interaction)
+async def pressed(interaction: Interaction, controls: Sequence[Button | Menu]) -> None:
+    """Act on a press of a button or a choice in a menu; one of no known control is ignored."""
+    data = cast("Mapping[str, Any]", interaction.data or {})
+    kind = COMPONENTS.get(data.get("component_type", 0))
+    for control in controls:
+        if type(control) is not kind or not (
+            match := re.fullmatch(control.template, str(data.get("custom_id", "")))
+        ):
+            continue
+        ids = {name: KINDS.get(name, str)(text) for name, text in match.groupdict().items()}
+        job_id = ids.get("job_id")
+        with about(job_id) if job_id else nullcontext():
+            if isinstance(control, Button):
+                await answer_press(interaction, functools.partial(control.act, interaction), ids)
+            else:  # then the menu is ready for any choice again
+                chosen = list(data.get("values") or ())
+                await answer_press(interaction, functools.partial(control.act, interaction, chosen), ids)
+                await _show_nothing_chosen(interaction)
+        return
+
+
+COMPONENTS: Mapping[int, type] = MappingProxyType({2: Button, 3: Menu})  # by Discord's types of components
 
 
 async def _show_nothing_chosen(interaction: Interaction) -> None:

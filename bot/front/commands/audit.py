@@ -15,6 +15,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.front.answers.answers import MAX_PAGE, page_lines
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.answers.permissions import moderated_server
 from bot.front.commands.moderate import MOST_REASON, who
@@ -310,3 +311,12 @@ _SAID = {
     Act.STYLE: _said_of_style,
     Act.LIST: _said_of_list,
 }
+
+
+CONTROLS = (
+    Button(
+        template=rf"audit:(?P<way>{OLDER}|{NEWER}|{EXPORT}):(?P<key>[0-9]{{1,19}})"
+        rf":(?P<person>[0-9]{{1,19}}):(?P<kind>|{'|'.join(Act)})",
+        act=act_on,
+    ),
+)

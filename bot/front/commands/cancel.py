@@ -13,7 +13,8 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.domain.jobs import Job
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.controls import Button, Menu
+from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.answers.permissions import asker, moderates, moderator_of
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.gateway.command_tree import Command, Option, make_command
@@ -227,3 +228,37 @@ def _suggestions(
         app_commands.Choice(name=request_name(job, now=now, texts=texts, named=named), value=job.id)
         for job in jobs
     ]
+
+
+async def cancel_job(interaction: Interaction, job_id: str) -> None:
+    """Cancel the job of a message; the delivery edits its message. Moderators may, too."""
+    await acknowledge_press(interaction)
+    store = services_of(interaction).store
+    try:
+        job = await store.jobs.get(job_id)
+    except UnreadableJob:  # the person needs no more than its id
+        await store.jobs.cancel(job_id, user_id=interaction.user.id)
+        return
+    right = asker(interaction, job)
+    if job.state.final and right in (None, job.origin.user_id):
+        raise UserMistake("already_ended")
+    await store.jobs.cancel(job_id, user_id=right, by=moderator_of(interaction, job))
+
+
+async def cancel_selected(interaction: Interaction, job_ids: Sequence[str]) -> None:
+    """Cancel the chosen jobs; the permission is checked for each."""
+    await acknowledge_press(interaction)
+    await cancel_chosen(interaction, job_ids)
+
+
+async def cancel_everything(interaction: Interaction) -> None:
+    """Cancel all active jobs of the person who presses."""
+    await acknowledge_press(interaction)
+    await cancel_all(interaction)
+
+
+CONTROLS = (
+    Button(template=r"cancel:(?P<job_id>[0-9a-z]+)", act=cancel_job),
+    Menu(template=f"(?:{MINE}|{OTHERS})", act=cancel_selected),
+    Button(template=CANCEL_ALL, act=cancel_everything),
+)

@@ -15,6 +15,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.jobs import MAX_VARIANTS
 from bot.front.answers.answers import MAX_PAGE, page, page_lines
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import say
 from bot.front.commands.help_for_moderators import is_moderator, show_moderators_help
 from bot.front.commands.imagine import imagine_options, samplers_of
@@ -321,3 +322,6 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             "the same seed and settings paint the same picture."
         ),
     ]
+
+
+CONTROLS = (Button(template=FOR_MODERATORS, act=show_moderators_help),)

@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import discord
@@ -18,13 +18,14 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing, State
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.controls import Button, Menu
+from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import clean
 from bot.front.results.contact_sheet import contact_sheet
-from bot.front.results.shown_again import can_be_shown, may_be_pictured
+from bot.front.results.shown_again import can_be_shown, may_be_pictured, show_again
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts, shown, tidy
@@ -265,3 +266,29 @@ def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
     if page.older and page.jobs:
         key = page.jobs[-1].origin.interaction_id
         yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}{star}:{key}{search}")
+
+
+async def turn_page(interaction: Interaction, way: str, star: str, key: int, search: str) -> None:
+    """Show the page beside the interaction `key`, `way` being older or newer.
+
+    `star` is a star for favourites, or empty; `search` has a colon before its words, or is empty.
+    """
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge_press(interaction)
+    look = Look(search.removeprefix(":"), starred=bool(star))
+    await show_page(interaction, await page_beside(services.store.jobs, interaction.user.id, look, way, key))
+
+
+async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
+    """Show the chosen job."""
+    await show_again(interaction, job_ids[0])
+
+
+CONTROLS = (
+    Button(
+        template=r"history:(?P<way>older|newer)(?P<star>\*?):(?P<key>[0-9]{1,19})(?P<search>|:.+)",
+        act=turn_page,
+    ),
+    Menu(template=SHOW, act=show_chosen),
+)

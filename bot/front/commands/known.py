@@ -13,9 +13,11 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.domain.hashes import name_of, named
+from bot.domain.hashes import DIGITS, name_of, named
 from bot.front.answers.answers import page_lines
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.commands.history import tile_of
@@ -209,3 +211,11 @@ async def suggest_blocked(interaction: Interaction, typed: str) -> list[Choice[s
         for name, reason in found
         if wanted in f"{name} {reason}".casefold()
     ][:MAX_CHOICES]
+
+
+_NAME = rf"(?P<name>[0-9a-f]{{{DIGITS}}})"
+CONTROLS = (
+    Button(template=f"{BLOCK}:{_NAME}", act=ask_block),
+    Button(template=f"{UNBLOCK}:{_NAME}", act=unblock_found),
+    Form(template=f"{BLOCK}:{_NAME}", act=block_found),
+)

@@ -11,6 +11,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
 from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.front.answers.first_answers import open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import choice_field, modal
 from bot.front.commands.imagine import filled, hint
 from bot.front.gateway.command_tree import MessageMenu, make_menu
@@ -152,3 +153,6 @@ def _parent(interaction: Interaction, offered: PicturesOffered, picture: Offered
         channel_id=interaction.channel_id if seen else None,
         message_id=offered.message_id if seen else None,
     )
+
+
+CONTROLS = (Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start),)

@@ -12,6 +12,7 @@ from discord.app_commands import locale_str
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import choice_field, modal, text_field
 from bot.front.answers.permissions import acting, managed_server, moderated_server
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
@@ -256,3 +257,11 @@ async def _say_removed(interaction: Interaction, gone: PolicyRow) -> None:
     texts = services.texts(interaction)
     lines = [texts.gettext("Removed:"), *policy_lines([gone], texts, bounds=Policy())]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+CONTROLS = (
+    Form(
+        template=rf"{POLICY}:(?P<what>{'|'.join(GROUPS)}):(?P<scope>server|channel|role):(?P<owner_id>[0-9]{{1,20}})",
+        act=change_policy,
+    ),
+)

@@ -17,6 +17,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.files.erasure import forget
 from bot.front.answers.answers import tell_end
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.results.export import Part, Position, export_part
@@ -200,3 +201,21 @@ async def _forget(interaction: Interaction, services: Services) -> None:
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
     await tell_end(interaction, said)
+
+
+async def choose(interaction: Interaction, choice: str, begin: str) -> None:
+    """Export, from the beginning or where an earlier part ends, ask whether to delete, or delete."""
+    if choice == EXPORT:
+        await export(interaction, begin)
+    elif choice == ASK:
+        await ask(interaction)
+    else:
+        await forget_all(interaction)
+
+
+CONTROLS = (
+    Button(
+        template=rf"privacy:(?P<choice>{EXPORT}|{ASK}|{FORGET})(?P<begin>(?::\d{{1,19}}:\d{{1,3}})?)",
+        act=choose,
+    ),
+)

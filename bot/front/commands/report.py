@@ -11,6 +11,7 @@ from discord.app_commands import locale_str
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import lacking
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
@@ -83,3 +84,6 @@ async def report_picture(interaction: Interaction, job_id: str, *, reason: str =
     if hidden:
         said += " " + texts.gettext("The picture is hidden until they have looked at it.")
     await interaction.edit_original_response(content=said)
+
+
+CONTROLS = (Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture, again=False),)

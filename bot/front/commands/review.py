@@ -16,6 +16,7 @@ from bot.delivery.review_message import person
 from bot.delivery.review_outbox import NO_CHANNEL, everybody_sees
 from bot.domain.errors import UserMistake
 from bot.front.answers.answers import page_lines
+from bot.front.answers.controls import Menu
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -220,3 +221,6 @@ def settings_lines(settings: ReviewSettings, texts: Texts) -> Iterator[str]:
         "{count} reports hide a picture until moderators decide.",
         settings.reports,
     )
+
+
+CONTROLS = (Menu(template=CASES, act=show_case),)

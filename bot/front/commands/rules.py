@@ -13,6 +13,7 @@ from discord.app_commands import Choice, Range, locale_str
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -301,3 +302,6 @@ async def suggest_rules(interaction: Interaction, typed: str) -> list[Choice[str
     except (StoreUnavailable, UserMistake):
         return []
     return [Choice(name=name, value=name) for name in found[:MAX_CHOICES]]
+
+
+CONTROLS = (Form(template=rf"{RULE}:(?P<action>refuse|hold|allow):(?P<channel_id>[0-9]+)", act=add_rule),)

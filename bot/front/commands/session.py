@@ -10,6 +10,7 @@ from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
@@ -250,3 +251,12 @@ async def vote(interaction: Interaction, session_id: str, round_number: str, num
     else:
         said = texts.gettext("Your vote is now for no. {number}.", number=number)
     await interaction.edit_original_response(content=said)
+
+
+CONTROLS = (
+    Button(template=r"group:(?P<session_id>[0-9a-f]{8}):[a-z0-9.]+", act=show_mine),
+    Button(
+        template=r"vote:(?P<session_id>[0-9a-f]{8}):(?P<round_number>[0-9]{1,9}):(?P<number>[0-9]{1,9})",
+        act=vote,
+    ),
+)

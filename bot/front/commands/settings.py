@@ -11,6 +11,7 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import choice_field, modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES, reported_with, size_name
@@ -189,3 +190,6 @@ def _title(scope: Scope, texts: Texts) -> str:
 def _names(interaction: Interaction) -> Texts:
     """Return the texts with the names of options that the person's Discord shows."""
     return Texts.for_locale(str(interaction.locale))
+
+
+CONTROLS = (Form(template=r"settings:(?P<scope>me|channel|server)", act=change_settings),)

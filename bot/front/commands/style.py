@@ -15,6 +15,7 @@ from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.answers.permissions import kept_server, sees
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
@@ -224,3 +225,6 @@ async def remove_style(interaction: Interaction, name: str) -> None:
 def _names(interaction: Interaction) -> Texts:
     """Return the texts with the names of options that the person's Discord shows."""
     return Texts.for_locale(str(interaction.locale))
+
+
+CONTROLS = (Form(template=ADD, act=add_style),)

@@ -12,15 +12,19 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import accept, announce, enqueue
 from bot.front.requests.pasted_recipe import difference_lines
 from bot.front.requests.recipe_form import (
+    ALL,
     ALONE,
     MAX_PARTS,
+    RECIPE,
     in_time,
     names_of,
     open_remix,
@@ -179,3 +183,9 @@ async def paint_recipe(
     )
     job = await enqueue(interaction, recipe, origin)
     await announce(interaction, job)
+
+
+CONTROLS = (
+    Button(template=rf"{READ}:(?P<kept>[0-9a-f]+)", act=open_read),
+    Form(template=rf"{RECIPE}:(?P<visibility>{ALL}|{ALONE})", act=paint_recipe),
+)

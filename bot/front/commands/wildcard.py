@@ -11,6 +11,7 @@ from discord.app_commands import Range, locale_str
 from bot.domain.errors import StoreUnavailable
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import kept_server
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
@@ -145,3 +146,6 @@ async def remove_wildcard(interaction: Interaction, name: str) -> None:
         raise unknown_wildcard(name, await wildcards_of(interaction))
     said = services.texts(interaction).gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
     await interaction.edit_original_response(content=said)
+
+
+CONTROLS = (Form(template=ADD, act=add_wildcard),)

@@ -12,6 +12,7 @@ from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import Job
 from bot.front.answers.answers import tell_begun, tell_end
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.results.removal import remove_copies, remove_message
@@ -115,3 +116,8 @@ async def _remove(interaction: Interaction, job: Job) -> list[str]:
     await remove_copies(interaction, job)
     address = await remove_message(interaction.client, job)
     return [address] if address else []
+
+
+CONTROLS = (
+    Form(template=rf"{FORM}:(?P<member>[0-9]{{1,19}}):(?P<hours>[0-9]{{1,3}})", act=clear, again=False),
+)

@@ -27,7 +27,9 @@ from bot.delivery.review_message import (
 from bot.domain.errors import NotYours, StoreUnavailable, UserMistake
 from bot.domain.holds import Outcome
 from bot.front.answers.answers import add
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests.intake import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
@@ -192,3 +194,15 @@ def _pressed(interaction: Interaction) -> Pressed | None:
         return None
     until = services_of(interaction).clock() + TOKEN_SECONDS
     return Pressed(message_id=interaction.message.id, token=interaction.token, expires_at=until)
+
+
+_APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"
+CONTROLS = (
+    Button(
+        template=r"review:(?P<act>approve|spoiler|reject|accept|decline|block):(?P<key>[0-9]{1,18})",
+        act=press,
+    ),
+    Button(template=_APPEAL, act=ask_appeal),
+    Form(template=_APPEAL, act=appeal, again=False),
+    Form(template=r"review:(?P<act>reject|decline|block):(?P<review>[0-9]{1,18})", act=submit, again=False),
+)

@@ -19,6 +19,7 @@ from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import CHECKED, checkbox_field, modal
 from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.recipes.settings_line import options_line, settings_in
@@ -198,3 +199,6 @@ async def _queue_other(interaction: Interaction, recipe: Recipe, origin: Origin)
         return sentence_for(error, texts)
     await announce(interaction, job)
     return None
+
+
+CONTROLS = (Form(template=rf"{FORM}:(?P<visibility>{PRIVATE}|{PUBLIC})", act=paint_all),)

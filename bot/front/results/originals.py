@@ -1,13 +1,23 @@
-"""The original files of a job's pictures, packed for messages; no Discord here."""
+"""The original files of a job's pictures, packed for messages, and the button that sends them."""
 
 from __future__ import annotations
 
+import functools
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.delivery.discord_requests import MessageFile
+from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.domain.jobs import Job, Showing, State, lacking
+from bot.front.answers.answers import send_within_limits
+from bot.front.answers.controls import Button
+from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.permissions import may_repeat
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.provenance.signing import Signing
+from bot.texts.catalogue import Texts
 
 OVERHEAD = 512  # bytes that an archive needs for each of its files, at most
 
@@ -54,3 +64,60 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
         for name, data in files.items():
             made.writestr(name, data)
     return archive.getvalue()
+
+
+_PNG = ".png"  # archives show nothing that a spoiler would cover
+
+
+async def send_originals(interaction: Interaction, job_id: str) -> None:
+    """Send the PNGs with their recipes to the person alone: one file, or archives where there are several.
+
+    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where files are gone,
+    or `picture_held`.
+    """
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    if not may_repeat(interaction, job, privately=True):
+        raise UnknownJob(job=job_id)
+    files = await _files(interaction, job)
+    texts = services.texts(interaction)
+
+    async def send(limit: int) -> None:
+        made = await services.fitting.run(
+            functools.partial(packed, job.id, files, limit=limit, signing=services.signing)
+        )
+        said = [texts.gettext("Each file holds its picture's seed and settings.")]
+        if made.too_large:
+            said.append(_too_large(made.too_large, texts))
+        # The largest first: if its size is refused, no other was sent.
+        largest = sorted(made.files.items(), key=lambda named: -len(named[1]))
+        covered = any(image.showing is Showing.SPOILER for image in job.images)
+        sent = [MessageFile(data, name, covered=covered and name.endswith(_PNG)) for name, data in largest]
+        await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
+        for file in sent[1:]:
+            await interaction.followup.send(file=file, ephemeral=True)
+
+    await send_within_limits(interaction, send)
+
+
+def _too_large(count: int, texts: Texts) -> str:
+    return texts.ngettext(
+        "{count} picture is too large for Discord.", "{count} pictures are too large for Discord.", count
+    )
+
+
+async def _files(interaction: Interaction, job: Job) -> list[bytes]:
+    names = [image.artifact for image in job.images if image.state is State.DONE and image.artifact]
+    artifacts = services_of(interaction).artifacts
+    try:
+        files = [await artifacts.get(name) for name in names]
+    except MissingArtifact:
+        files = []
+    if not files:
+        raise UserMistake(lacking(job.images))
+    return files
+
+
+CONTROLS = (Button(template=r"files:(?P<job_id>[0-9a-z]+)", act=send_originals),)

@@ -7,6 +7,7 @@ from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
 from bot.front.answers.first_answers import acknowledge, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import PATIENCE_SECONDS
@@ -154,3 +155,12 @@ async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | N
         channel_id=thread.id if thread else interaction.channel_id or 0,
         locale=locale,
     )
+
+
+CONTROLS = (
+    Form(
+        template=rf"{FORM}:(?P<where>thread|here):(?P<role>[0-9]{{1,19}}):(?P<channel>[0-9]{{1,19}}):(?P<voting>[0-9]{{1,4}})"
+        r":(?P<hours>[0-9]{1,2}):(?P<review>[01])",
+        act=open_session,
+    ),
+)

@@ -170,64 +170,62 @@ MENUS: Mapping[str, Row] = {
 }
 
 BUTTONS: Mapping[str, Row] = {
-    "AgainButton": Row(refused=REPEATS, custom_id="again:{job}"),
-    "AppealButton": Row(custom_id="appeal:refused:9"),
-    "AuditButton": Row(refused=MODERATES, custom_id="audit:older:9:0:"),
-    "BlockPictureButton": Row(refused=MODERATES, custom_id="block_picture:0123456789abcdef"),
-    "CancelAllButton": Row(custom_id="cancel_all"),
-    "CancelButton": Row(refused=ENDS, custom_id="cancel:{job}", ends=True),
-    "CancelMenu": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",), ends=True),
-    "DeleteButton": Row(refused=ENDS, custom_id="delete:{job}"),
-    "EnlargeButton": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
-    "GroupButton": Row(custom_id="group:0123abcd:mine"),
-    "HelpButton": Row(custom_id="help:moderators"),
-    "HistoryButton": Row(custom_id="history:older:9"),
-    "MoreMenu": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
-    "OriginalsButton": Row(refused=SEES, custom_id="files:{job}"),
-    "PickMenu": Row(refused=REPEATS, custom_id="pick:{job}:single", values=("0",)),
-    "PrivacyButton": Row(custom_id="privacy:ask"),
-    "PublishButton": Row(refused=OWNS, custom_id="publish:{job}"),
-    "RecipeButton": Row(custom_id="recipe_read:0f"),
-    "RemixButton": Row(refused=REPEATS, custom_id="remix:{job}"),
-    "RetryButton": Row(custom_id="retry:0f"),
-    "ReviewButton": Row(refused=MODERATES, custom_id="review:approve:9"),
-    "ReviewMenu": Row(refused=MODERATES, custom_id="reviewcase", values=("9",)),
-    "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
-    "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
-    "UnblockPictureButton": Row(refused=MODERATES, custom_id="unblock_picture:0123456789abcdef"),
-    "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),
-    "VoteButton": Row(refused=PAINTS, custom_id="vote:0123abcd:1:1"),
+    "again": Row(refused=REPEATS, custom_id="again:{job}"),
+    "appeal": Row(custom_id="appeal:refused:9"),
+    "audit": Row(refused=MODERATES, custom_id="audit:older:9:0:"),
+    "block_picture": Row(refused=MODERATES, custom_id="block_picture:0123456789abcdef"),
+    "cancel_all": Row(custom_id="cancel_all"),
+    "cancel": Row(refused=ENDS, custom_id="cancel:{job}", ends=True),
+    "cancel_others": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",), ends=True),
+    "delete": Row(refused=ENDS, custom_id="delete:{job}"),
+    "enlarge": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
+    "group": Row(custom_id="group:0123abcd:mine"),
+    "help:moderators": Row(custom_id="help:moderators"),
+    "history": Row(custom_id="history:older:9"),
+    "more": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
+    "files": Row(refused=SEES, custom_id="files:{job}"),
+    "pick": Row(refused=REPEATS, custom_id="pick:{job}:single", values=("0",)),
+    "privacy": Row(custom_id="privacy:ask"),
+    "publish": Row(refused=OWNS, custom_id="publish:{job}"),
+    "recipe_read": Row(custom_id="recipe_read:0f"),
+    "remix": Row(refused=REPEATS, custom_id="remix:{job}"),
+    "retry": Row(custom_id="retry:0f"),
+    "review": Row(refused=MODERATES, custom_id="review:approve:9"),
+    "reviewcase": Row(refused=MODERATES, custom_id="reviewcase", values=("9",)),
+    "history_show": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
+    "single": Row(refused=REPEATS, custom_id="single:{job}:0"),
+    "unblock_picture": Row(refused=MODERATES, custom_id="unblock_picture:0123456789abcdef"),
+    "vary": Row(refused=REPEATS, custom_id="vary:{job}:0"),
+    "vote": Row(refused=PAINTS, custom_id="vote:0123abcd:1:1"),
 }
 
 FORMS: Mapping[str, Row] = {
-    "APPEAL_FORM": Row(custom_id="appeal:refused:9", fields={"words": "x"}, under_message=True),
-    "BLOCK_PICTURE_FORM": Row(
+    "appeal": Row(custom_id="appeal:refused:9", fields={"words": "x"}, under_message=True),
+    "block_picture": Row(
         refused=MODERATES, custom_id="block_picture:0123456789abcdef", fields={"reason": "x"}
     ),
-    "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
-    "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
-    "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
-    "POLICY_FORM": Row(
+    "clear": Row(refused=MODERATES, custom_id="clear:1:1"),
+    "delete": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
+    "permutations": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
+    "policy": Row(
         refused=SETS_POLICIES, custom_id="policy:quotas:server:1", fields={"pictures_per_day": "5"}
     ),
-    "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
-    "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
-    "REMIX_FROM_FORM": Row(refused=REPEATS, custom_id="remix_from:{job}:alone", fields={"prompt": "a kite"}),
-    "REPORT_FORM": Row(
+    "recipe": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
+    "remix": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
+    "report": Row(
+    "remix_from": Row(refused=REPEATS, custom_id="remix_from:{job}:alone", fields={"prompt": "a kite"}),
         refused={**SEES, **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "unknown_job")},
         custom_id="report:{job}",
         fields={"reason": "x"},
     ),
-    "REVIEW_FORM": Row(
-        refused=MODERATES, custom_id="review:reject:9", fields={"reason": "x"}, under_message=True
-    ),
-    "RULE_FORM": Row(
+    "review": Row(refused=MODERATES, custom_id="review:reject:9", fields={"reason": "x"}, under_message=True),
+    "rule": Row(
         refused=MODERATES, custom_id="rule:refuse:0", fields={"name": "x", "terms": "zzzz", "also": ""}
     ),
-    "SESSION_FORM": Row(
+    "session": Row(
         refused=OPENS_SESSIONS, custom_id="session:here:1:0:5:1:0", fields={"theme": "boats", "minutes": "5"}
     ),
-    "SETTINGS_FORM": Row(
+    "settings": Row(
         refused={
             **dict.fromkeys(
                 (Who.MEMBER, Who.STRANGER, Who.APPOINTED, Who.MODERATOR, Who.BLOCKED), "settings_server_right"
@@ -237,7 +235,7 @@ FORMS: Mapping[str, Row] = {
         custom_id="settings:server",
         fields={"settings": "steps 3", "negative_prompt": ""},
     ),
-    "START_FORM": Row(custom_id="start:0f", fields=WORDS),
-    "STYLE_FORM": Row(refused=KEEPS, custom_id="style", fields={"name": "Ink", "prompt": "ink"}),
-    "WILDCARD_FORM": Row(refused=KEEPS, custom_id="wildcard", fields={"name": "colour", "entries": "red"}),
+    "start": Row(custom_id="start:0f", fields=WORDS),
+    "style": Row(refused=KEEPS, custom_id="style", fields={"name": "Ink", "prompt": "ink"}),
+    "wildcard": Row(refused=KEEPS, custom_id="wildcard", fields={"name": "colour", "entries": "red"}),
 }

@@ -13,7 +13,7 @@ from bot.config import Config
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import Job, Origin, Recipe
 from bot.files.artifacts import Artifacts
-from bot.front.commands import commands, menus
+from bot.front.features import commands, menus
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -23,9 +23,10 @@ from serving import DEADLINE, Served, serving
 from bot.config import Config
 from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
-from bot.front import views
+from bot.front import features
+from bot.front.answers.controls import Button, Menu
 from bot.front.answers.forms import Form
-from bot.front.commands import commands, menus
+from bot.front.features import commands, menus
 from bot.moderation.limits import LEAST_ACTS, Pace, Rates, Sender
 from bot.sandbox.client import Member
 from bot.sandbox.command_options import command_data, find_command
@@ -286,17 +287,18 @@ def leaves() -> dict[str, Any]:
     return found
 
 
-def forms() -> dict[str, Form]:
-    """Every form by the name under which `views` has it."""
-    return {name: form for name, form in vars(views).items() if isinstance(form, Form)}
+def template_of(custom_id: str, controls: Iterable[Button | Menu | Form]) -> str:
+    """The template of the button, menu or form with this id."""
+    (found,) = (each.template for each in controls if re.fullmatch(each.template, custom_id.format(job="0a")))
+    return found
 
 
 def test_every_command_menu_button_and_form_has_a_row() -> None:
     assert set(leaves()) == set(COMMANDS)
     assert {str(menu.name) for menu in menus()} == set(MENUS)
-    assert {item.__name__ for item in views.BUTTONS} == set(BUTTONS)
-    assert set(forms()) == set(FORMS)
-    assert set(forms().values()) == set(views.FORMS)
+    for rows, controls in ((BUTTONS, features.BUTTONS), (FORMS, features.FORMS)):
+        found = {template_of(row.custom_id, controls) for row in rows.values()}
+        assert found == {each.template for each in controls}
 
 
 def _permission(row: Row) -> Permission:
@@ -372,15 +374,14 @@ def with_large_numbers(row: Row, template: str, job_id: str) -> Iterator[Row]:
 
 
 async def test_numbers_that_no_row_has_are_answered_with_a_sentence(stage: Stage) -> None:
-    templates = {item.__name__: item.__discord_ui_compiled_template__.pattern for item in views.BUTTONS}
-    templates |= {name: form.template for name, form in forms().items()}
     rows = [
         (kind, *each) for kind, table in (("component", BUTTONS), ("modal", FORMS)) for each in table.items()
     ]
-    rows.append(("component", "PrivacyButton", Row(custom_id="privacy:export:1:0")))
+    rows.append(("component", "privacy", Row(custom_id="privacy:export:1:0")))
     sent = 0
-    for kind, name, row in rows:
-        for changed in with_large_numbers(row, templates[name], stage.job.id):
+    for kind, _, row in rows:
+        controls = features.BUTTONS if kind == "component" else features.FORMS
+        for changed in with_large_numbers(row, template_of(row.custom_id, controls), stage.job.id):
             await stage.outcome(Who.OWNER, kind, changed, f"{changed.custom_id} {changed.values}")
             sent += 1
     assert sent > 40

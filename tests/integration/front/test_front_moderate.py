@@ -21,7 +21,7 @@ from serving import Served
 
 from bot.domain.jobs import Job, State
 from bot.files.erasure import forget
-from bot.front.commands import commands
+from bot.front.features import commands
 from bot.front.moderators import clearance
 from bot.front.results.removal import remove_message
 from bot.sandbox.client import Member, RefusedByClient

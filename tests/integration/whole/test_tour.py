@@ -24,7 +24,6 @@ from tour_sessions import hold_session
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
-from bot.front import views
 from bot.front.commands import made_by_ai, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
@@ -140,10 +139,10 @@ async def paint_and_pick(evening: Evening) -> Message:
     how = {"guidance": 2.2, "sampler": "euler"}
     grid = await ravi.result(await ravi.use("imagine", prompt="a red circle", **options, **how))
     presses = (
-        (yuna, views.SingleButton),
-        (wei, views.VaryButton),
-        (omar, views.AgainButton),
-        (mina, views.AgainButton),
+        (yuna, "single"),
+        (wei, "vary"),
+        (omar, "again"),
+        (mina, "again"),
     )
     asked = [(guest, await guest.press(grid, item)) for guest, item in presses]
     alone, like, again, varied = [await guest.result(interaction) for guest, interaction in asked]
@@ -151,28 +150,26 @@ async def paint_and_pick(evening: Evening) -> Message:
     large = await ravi.result(
         await ravi.use("imagine", prompt="a blue circle", variants=5, size=size, steps=2)
     )
-    assert "시드" in text_of(await yuna.result(await yuna.choose(large, views.PickMenu, "4")))
-    larger = await yuna.result(await yuna.press(alone, views.EnlargeButton))
+    assert "시드" in text_of(await yuna.result(await yuna.choose(large, "pick", "4")))
+    larger = await yuna.result(await yuna.press(alone, "enlarge"))
     assert "96×96" in text_of(larger)
-    form = await wei.press(like, views.RemixButton)
+    form = await wei.press(like, "remix")
     await wei.result(await wei.fill(form, prompt="a blue star", settings="size 64x64, steps 3"))
-    form = await mina.choose(like, views.MoreMenu, "from")
+    form = await mina.choose(like, "more", "from")
     await mina.result(
         await mina.fill(form, prompt="a pink star", image=png("RGB", "navy"), mask=png("L", "white"))
     )
     near, info = (
-        await omar.choose(again, views.MoreMenu, "near"),
-        await mina.choose(grid, views.MoreMenu, "info"),
+        await omar.choose(again, "more", "near"),
+        await mina.choose(grid, "more", "info"),
     )
     await omar.result(near)
     assert "Seed: 7" in text_of(await mina.answer(info))
-    assert text_of(await wei.answer(await wei.choose(grid, views.MoreMenu, "star")))
-    files = await mina.answer(
-        await mina.press(grid, views.OriginalsButton), has=lambda seen: bool(seen["attachments"])
-    )
+    assert text_of(await wei.answer(await wei.choose(grid, "more", "star")))
+    files = await mina.answer(await mina.press(grid, "files"), has=lambda seen: bool(seen["attachments"]))
     assert files["attachments"][0]["filename"].endswith(".zip")
     await yuna.member.react(grid, "⭐")
-    await mina.fill(await mina.press(varied, views.DeleteButton))  # her own; a form asks for confirmation
+    await mina.fill(await mina.press(varied, "delete"))  # her own; a form asks for confirmation
     await mina.misses(varied)
     return grid
 
@@ -195,7 +192,7 @@ async def paint_otherwise(evening: Evening) -> None:
     assert "Ink" in text_of(await omar.result(inked))
     assert "77" in text_of(await mina.result(pasted))
     await ravi.result(drawn, channel="general")
-    public = await yuna.result(await yuna.press(secret, views.PublishButton))
+    public = await yuna.result(await yuna.press(secret, "publish"))
     assert public["id"] in {message["id"] for message in await ravi.member.messages()}
     wish = await omar.use("imagine", prompt=f"a {COLOURS} {{{', '.join(SHAPES)}}}", steps=1)
     await omar.results(await omar.fill(wish), len(COLOURS.split()) * len(SHAPES))
@@ -207,16 +204,14 @@ async def use_menus(evening: Evening, grid: Message, monkeypatch: pytest.MonkeyP
     text = await wei.member.say(A1111)
     told = await ravi.fill(await ravi.menu(text, use_recipe.NAME), settings="size 64x64, steps 3")
     assert "a red circle" in text_of(await ravi.result(told))
-    alone = await yuna.answer(
-        await yuna.press(grid, views.OriginalsButton), has=lambda seen: bool(seen["attachments"])
-    )
+    alone = await yuna.answer(await yuna.press(grid, "files"), has=lambda seen: bool(seen["attachments"]))
     archive = zipfile.ZipFile(io.BytesIO(await yuna.member.attachment_bytes(alone)))
     file = await wei.member.say("", (archive.namelist()[0], archive.read(archive.namelist()[0]), "image/png"))
     assert "**예**" in text_of(await yuna.answer(await yuna.menu(file, made_by_ai.NAME)))
     with monkeypatch.context() as patch:
         patch.setattr(use_recipe, "FORM_SECONDS", 0.0)  # as if the file took longer than a form can wait
         read = await yuna.answer(await yuna.menu(file, use_recipe.NAME))
-    assert "시드" in text_of(await yuna.result(await yuna.fill(await yuna.press(read, views.RecipeButton))))
+    assert "시드" in text_of(await yuna.result(await yuna.fill(await yuna.press(read, "recipe_read"))))
     started = await omar.fill(
         await omar.menu(grid, paint_from.NAME), prompt="a blue star", settings="size 64x64"
     )
@@ -228,13 +223,13 @@ async def look_back(evening: Evening, grid: Message) -> None:
     omar, wei, yuna = evening.omar, evening.wei, evening.yuna
     page = await omar.answer(await omar.use("history"))
     first = text_of(page)
-    await omar.press(page, views.HistoryButton, kind="older")
+    await omar.press(page, "history", kind="older")
     older = await omar.sees(page, lambda said: said != first)
-    await omar.press(older, views.HistoryButton, kind="newer")
+    await omar.press(older, "history", kind="newer")
     await omar.sees(page, lambda said: said == first)
     found = await omar.answer(await omar.use("history", search="blue star"))
     again = await omar.answer(
-        await omar.choose(found, views.ShowMenu, ""), has=lambda seen: bool(seen["attachments"])
+        await omar.choose(found, "history_show", ""), has=lambda seen: bool(seen["attachments"])
     )
     assert "blue star" in text_of(again)
     assert "a red circle" in text_of(await wei.answer(await wei.use("history", favourites=True)))
@@ -259,7 +254,7 @@ async def wait_and_cancel(evening: Evening) -> None:
         await evening.omar.answer(await evening.omar.use("queue", channel="dm"), channel="dm")
     )
     page = await ravi.answer(await ravi.use("cancel"))
-    await ravi.press(page, views.CancelAllButton)
+    await ravi.press(page, "cancel_all")
     await ravi.sees(page, lambda said: said == "Cancelled 4 requests.")
     for message in messages:
         await ravi.sees(message, lambda said: "Press Again" in said)
@@ -267,13 +262,13 @@ async def wait_and_cancel(evening: Evening) -> None:
     messages = [await ravi.answer(interaction) for interaction in wishes]
     suggested = await ravi.suggested("cancel", "job", "hope 0")
     assert "hope 0" in text_of(await ravi.answer(await ravi.use("cancel", job=suggested[0])))
-    await ravi.press(messages[1], views.CancelButton)
+    await ravi.press(messages[1], "cancel")
     await ravi.sees(messages[1], lambda said: "Press Again" in said)
     page = await ravi.answer(await ravi.use("cancel"))
-    await ravi.choose(page, views.CancelMenu, "hope 2")
+    await ravi.choose(page, "cancel_mine", "hope 2")
     await ravi.sees(page, lambda said: said == "Cancelled: hope 2")
     page = await mina.answer(await mina.use("cancel"))
-    await mina.choose(page, views.CancelMenu, "private")
+    await mina.choose(page, "cancel_others", "private")
     await mina.sees(page, lambda said: said == "Cancelled: private")
     assert await evening.served.store.jobs.active() == []
 
@@ -281,14 +276,14 @@ async def wait_and_cancel(evening: Evening) -> None:
 async def keep_order(evening: Evening) -> None:
     """Mina sets a rule, blocks Ravi, pauses the channel, deletes what Ravi asked for, and reads the log."""
     mina, ravi, member = evening.mina, evening.ravi, str(PEOPLE[1].id)
-    page = await mina.press(await mina.answer(await mina.use("help")), views.HelpButton)
+    page = await mina.press(await mina.answer(await mina.use("help")), "help:moderators")
     assert "/moderate" in text_of(await mina.answer(page))
     assert "/moderate" in text_of(await mina.answer(await mina.use("help", topic="moderators")))
     opened = await mina.use("rules add", name="No fog", action="refuse", scope="channel")
     await mina.answer(await mina.fill(opened, name="No fog", terms="fog", also=""))
     refused = await ravi.answer(await ravi.use("imagine", prompt="f.o.g at sea"))
     assert "No fog" in text_of(refused)
-    again = await ravi.fill(await ravi.press(refused, views.RetryButton), prompt="more fog")
+    again = await ravi.fill(await ravi.press(refused, "retry"), prompt="more fog")
     assert "No fog" in text_of(await ravi.answer(again))
     assert "fog" in text_of(await mina.answer(await mina.use("rules try", prompt="fog")))
     assert "No fog" in text_of(await mina.answer(await mina.use("rules show")))
@@ -312,11 +307,11 @@ async def keep_order(evening: Evening) -> None:
     await ravi.misses(waiting)
     log = await mina.answer(await mina.use("audit", member=member))
     first = text_of(log)
-    await mina.press(log, views.AuditButton, kind="older")
+    await mina.press(log, "audit", kind="older")
     older = await mina.sees(log, lambda said: said != first)
-    await mina.press(older, views.AuditButton, kind="newer")
+    await mina.press(older, "audit", kind="newer")
     newest = await mina.sees(older, lambda said: said == first)
-    exported = await mina.press(newest, views.AuditButton, kind="export")
+    exported = await mina.press(newest, "audit", kind="export")
     await mina.answer(exported, has=lambda seen: bool(seen["attachments"]))
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
 
@@ -347,11 +342,11 @@ async def tidy_up(evening: Evening) -> None:
     assert await mina.suggested("wildcard show", "name", "") == []
     page = await wei.answer(await wei.use("privacy"))
     await wei.answer(
-        await wei.press(page, views.PrivacyButton, kind="export"), has=lambda seen: bool(seen["attachments"])
+        await wei.press(page, "privacy", kind="export"), has=lambda seen: bool(seen["attachments"])
     )
-    await wei.press(page, views.PrivacyButton, kind="ask")
+    await wei.press(page, "privacy", kind="ask")
     sure = await wei.sees(page, lambda said: "无法撤销" in said)
-    await wei.press(sure, views.PrivacyButton, kind="forget")
+    await wei.press(sure, "privacy", kind="forget")
     await wei.sees(sure, lambda said: "已删除" in said)
     assert await evening.served.store.erasure.job_ids_of(user_id=WEI, limit=1) == []
 

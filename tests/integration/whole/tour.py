@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import discord
 from discord import app_commands
 from results import shows_result
 
-from bot.front.views import BUTTONS, FORMS, MoreMenu
+from bot.front.features import BUTTONS, FORMS
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 
 Message = dict[str, Any]
-Item = type[discord.ui.DynamicItem[Any]]
 PATIENCE = 120.0  # seconds; a busy machine may still compile what is to paint
 MAX_TEXT, MAX_PARTS = 4000, 40  # of a message, by Discord's rules
 SCRIPTS = {"ko": "HANGUL", "zh": "CJK", "ar": "ARABIC"}
@@ -63,15 +61,15 @@ class Guest:
         self._used.things.add(menu_of(name))
         return await self.member.menu(message, name)
 
-    async def press(self, message: Message, item: Item, *, kind: str = "", index: int = 0) -> str:
-        """Press the first button of this class and kind, or that of a tile; return the interaction's id."""
+    async def press(self, message: Message, item: str, *, kind: str = "", index: int = 0) -> str:
+        """Press the first button whose id begins with this word, of this kind, or that of a tile; return the interaction's id."""
         mine = [each for each in custom_ids(message) if matches(item, each)]
         found = [each for each in mine if name_of(each).endswith(kind)]
-        assert found, f"{self.member.name} finds no {item.__name__} {kind} in {text_of(message)}"
+        assert found, f"{self.member.name} finds no {item} {kind} in {text_of(message)}"
         self._used.things.add(name_of(found[index]))
         return await self.member.press(message, found[index])
 
-    async def choose(self, message: Message, item: Item, *wanted: str) -> str:
+    async def choose(self, message: Message, item: str, *wanted: str) -> str:
         """Choose from the first such menu, by labels or beginnings of values; return the interaction's id."""
         menu = next(part for part in parts_of(message) if is_menu(part) and matches(item, part["custom_id"]))
         options = {option["value"]: option["label"] for option in menu["options"]}
@@ -80,7 +78,7 @@ class Guest:
             for each in wanted
         ]
         self._used.things.add(name_of(menu["custom_id"]))
-        if item is MoreMenu:
+        if item == "more":
             self._used.things |= set(map(choice_of, chosen))
         return await self.member.press(message, menu["custom_id"], values=chosen)
 
@@ -178,18 +176,18 @@ def is_menu(part: dict[str, Any]) -> bool:
     return "options" in part
 
 
-def matches(item: Item, custom_id: str) -> bool:
-    """Whether a button or menu is of this class."""
-    return item.__discord_ui_compiled_template__.fullmatch(custom_id) is not None
+def matches(item: str, custom_id: str) -> bool:
+    """Whether the id of a button or menu begins with this word."""
+    return custom_id == item or custom_id.startswith(f"{item}:")
 
 
 def name_of(custom_id: str) -> str:
-    """The class of a button or menu, and what kind of press it is."""
+    """What a button or menu does, and what kind of press it is."""
     for item in BUTTONS:
-        if match := item.__discord_ui_compiled_template__.fullmatch(custom_id):
+        if match := re.fullmatch(item.template, custom_id):
             groups = match.groupdict()
             kinds = [groups[kind] for kind in KINDS if kind in groups]
-            return " ".join([item.__name__, *(kinds or ([] if groups else [custom_id]))])
+            return " ".join([item.act.__name__, *(kinds or ([] if groups else [custom_id]))])
     raise AssertionError(f"no button or menu has the id {custom_id}")
 
 
@@ -217,7 +215,7 @@ def form_of(template: str) -> str:
 def everything(commands: Iterable[Any], offered: set[str]) -> set[str]:
     """The names of all commands with options and suggestions, all buttons, menus, choices and forms."""
     shown = {each.partition(" ")[0] for each in offered}
-    buttons = {item.__name__ for item in BUTTONS if item.__name__ not in shown}
+    buttons = {item.act.__name__ for item in BUTTONS if item.act.__name__ not in shown}
     forms = {form_of(form.template) for form in FORMS}
     return offered | buttons | forms | {name for command in commands for name in of_command(command)}
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import PIL.Image
 from tour import Guest, Message, text_of
 
-from bot.front import views
 from bot.front.commands import whose
 from bot.sandbox.community import GUILD_ID, PEOPLE
 
@@ -19,10 +18,10 @@ async def know_pictures(guests: Mapping[str, Guest], grid: Message) -> None:
     mina, ravi = guests["mina"], f"<@{PEOPLE[1].id}>"
     page = await mina.answer(await mina.menu(grid, whose.NAME))
     assert ravi in text_of(page)
-    blocked_once = await mina.fill(await mina.press(page, views.BlockPictureButton), reason="a test")
-    undo = await mina.press(await mina.answer(blocked_once), views.UnblockPictureButton)
+    blocked_once = await mina.fill(await mina.press(page, "block_picture"), reason="a test")
+    undo = await mina.press(await mina.answer(blocked_once), "unblock_picture")
     await mina.answer(undo)
-    again = await mina.fill(await mina.press(page, views.BlockPictureButton), reason="a test")
+    again = await mina.fill(await mina.press(page, "block_picture"), reason="a test")
     await mina.answer(again)
     leak, link = ("leak.png", plain("green")), link_of(grid)
     await mina.answer(await mina.use("known block", picture=leak, reason="a leak"))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tour import PATIENCE, Guest, Message, text_of
 
-from bot.front import views
 from bot.sandbox.community import CHANNELS, GUILD_ID
 
 OPEN = {"where": "here", "role": str(GUILD_ID), "voting": 5, "hours": 2, "review": False}
@@ -22,14 +21,14 @@ async def hold_session(host: Guest, painter: Guest, other: Guest) -> None:
     board = await found(host, lambda said: "Group session: red" in said and "Round 1" in said)
     for guest, prompt in ((painter, "a circle"), (other, "a star")):
         await guest.result(await guest.use("imagine", prompt=prompt, size="64x64", steps=2))
-    assert text_of(await painter.answer(await painter.press(board, views.GroupButton)))
+    assert text_of(await painter.answer(await painter.press(board, "group")))
     for command, options in (("pause", {}), ("extend", {"minutes": 5}), ("resume", {}), ("host", {})):
         assert text_of(await host.answer(await host.use(f"session {command}", **options)))
     assert "a circle" not in text_of(await host.answer(await host.use("session show")))
     await host.answer(await host.use("session next"))
     ballot = await found(host, lambda said: "Pictures of round 1" in said)
-    assert text_of(await painter.answer(await painter.press(ballot, views.VoteButton, index=1)))
-    assert text_of(await other.answer(await other.press(ballot, views.VoteButton)))
+    assert text_of(await painter.answer(await painter.press(ballot, "vote", index=1)))
+    assert text_of(await other.answer(await other.press(ballot, "vote")))
     await host.answer(await host.use("session close"))
     await found(host, lambda said: "Results of round 1" in said and "a tie" in said)
     await found(host, lambda said: "The archive has 2 pictures" in said)

@@ -12,7 +12,7 @@ from bot.delivery.content import MAX_ALT, MessageContent
 from bot.delivery.render import SHOWN_PROMPT, render, without_picture
 from bot.delivery.result import SHOWN_NEGATIVE_PROMPT
 from bot.domain.jobs import State
-from bot.front.views.more import parameters_of
+from bot.front.results.more import parameters_of
 from bot.texts.catalogue import LANGUAGES, Texts, shown
 from sdjax_engine.images import parameters_text
 

@@ -14,7 +14,7 @@ import pytest
 from discord import app_commands
 
 from bot.config import Config, ModelConfig
-from bot.front.commands import commands, menus
+from bot.front.features import commands, menus
 from bot.front.gateway.command_tree import Tree, make_menu
 from bot.front.gateway.registration import TOO_LARGE, refusal, unchanged
 from bot.front.gateway.translator import CatalogueTranslator

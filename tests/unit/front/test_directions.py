@@ -16,11 +16,11 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
 from bot.front.answers.answers import sentence_for
-from bot.front.commands import other_commands
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
+from bot.front.features import other_commands
 from bot.texts.catalogue import Texts
 
 COMMANDS = other_commands()

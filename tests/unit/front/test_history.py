@@ -1,5 +1,6 @@
 """The pages of /history: the parts of a line, and the targets of the buttons."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from recipes import job_of, origin, recipe
 
 from bot.domain.jobs import Job, Showing, State
 from bot.front.commands.history import (
+    CONTROLS,
     MAX_SEARCH,
     PAGE_JOBS,
     Look,
@@ -15,7 +17,6 @@ from bot.front.commands.history import (
     history_view,
     message_address,
 )
-from bot.front.views.history import HistoryButton
 from bot.texts.catalogue import LANGUAGES, Texts
 
 ENGLISH = Texts.for_locale("en-US")
@@ -130,7 +131,7 @@ def test_the_buttons_carry_the_longest_search() -> None:
     (container,) = history_view(page, ENGLISH, now=60.0).to_components()
     for button in container["components"][-1]["components"]:
         assert len(button["custom_id"].encode("utf-16-le")) // 2 <= 100
-        match = HistoryButton.__discord_ui_compiled_template__.fullmatch(button["custom_id"])
+        match = re.fullmatch(CONTROLS[0].template, button["custom_id"])
         assert match is not None
         assert (match["star"], match["search"]) == ("*", f":{search}")
 

@@ -15,7 +15,4 @@ async def open_again(interaction: Interaction, kept: str) -> None:
     await open_form(interaction, Filled(form))
 
 
-class RetryButton(Button, template=rf"{RETRY}:(?P<kept>[0-9a-f]{{1,32}})"):
-    """For the person who was refused, who alone sees it."""
-
-    act = staticmethod(open_again)
+CONTROLS = (Button(template=rf"{RETRY}:(?P<kept>[0-9a-f]{{1,32}})", act=open_again),)

@@ -177,13 +177,8 @@ def _parent(interaction: Interaction, job_id: str, target: str | None) -> tuple[
     return parent, target == ALONE or (not target and pressed_privately(interaction))
 
 
-class RemixButton(Button, template=r"remix:(?P<job_id>[0-9a-z]+)"):
-    """For any person who sees the pictures; the new job and its message are theirs."""
-
-    act = staticmethod(open_remix)
-
-
-REMIX_FORM = Form(template=rf"remix:(?P<job_id>[0-9a-z]+)(?::(?P<target>[0-9]{{1,20}}|{ALONE}))?", act=remix)
-REMIX_FROM_FORM = Form(
-    template=rf"remix_from:(?P<job_id>[0-9a-z]+):(?P<target>[0-9]{{1,20}}|{ALONE})", act=remix_from
+CONTROLS = (
+    Button(template=r"remix:(?P<job_id>[0-9a-z]+)", act=open_remix),
+    Form(template=rf"remix:(?P<job_id>[0-9a-z]+)(?::(?P<target>[0-9]{{1,20}}|{ALONE}))?", act=remix),
+    Form(template=rf"remix_from:(?P<job_id>[0-9a-z]+):(?P<target>[0-9]{{1,20}}|{ALONE})", act=remix_from),
 )

@@ -25,7 +25,4 @@ async def publish(interaction: Interaction, job_id: str) -> None:
     await copy(interaction, job, origin)
 
 
-class PublishButton(Button, template=r"publish:(?P<job_id>[0-9a-z]+)"):
-    """For the owner of a private result."""
-
-    act = staticmethod(publish)
+CONTROLS = (Button(template=r"publish:(?P<job_id>[0-9a-z]+)", act=publish),)

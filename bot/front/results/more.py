@@ -13,9 +13,9 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.recipes.options import number_text
 from bot.front.results.favourites import change_favourite
+from bot.front.results.remix import open_remix_from
+from bot.front.results.repeats import vary_near
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.front.views.remix import open_remix_from
-from bot.front.views.vary import vary_near
 from bot.texts.catalogue import Texts
 from sdjax_engine.images import parameters_text
 
@@ -99,7 +99,4 @@ def beside_settings(recipe: Recipe, texts: Texts) -> Iterator[str]:
         )
 
 
-class MoreMenu(Menu, template=rf"{MORE}:(?P<job_id>[0-9a-z]+)"):
-    """Any person who sees the pictures may choose; a new job and its message are theirs."""
-
-    act = staticmethod(choose)
+CONTROLS = (Menu(template=rf"{MORE}:(?P<job_id>[0-9a-z]+)", act=choose),)

@@ -53,10 +53,5 @@ async def delete(interaction: Interaction, job_id: str) -> None:
         await interaction.delete_original_response()
 
 
-class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):
-    """For the person who asked, and for moderators."""
-
-    act = staticmethod(ask)
-
-
-DELETE_FORM = Form(template=r"delete:(?P<job_id>[0-9a-z]+)", act=delete, again=False)
+_JOB = r"delete:(?P<job_id>[0-9a-z]+)"
+CONTROLS = (Button(template=_JOB, act=ask), Form(template=_JOB, act=delete, again=False))

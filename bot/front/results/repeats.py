@@ -1,0 +1,102 @@
+"""Jobs that come from a result: the same recipe again, variations, an enlargement, one picture alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bot.delivery.buttons import PICK, SINGLE, VARY
+from bot.domain.errors import UnknownJob
+from bot.domain.jobs import Descent, Job, Origin, Recipe
+from bot.front.answers.controls import Button, Menu
+from bot.front.recipes.options import find_offer, random_seed
+from bot.front.recipes.variations import enlarged, varied, varied_near
+from bot.front.requests.intake import (
+    accept,
+    announce,
+    check_offered,
+    copy,
+    enqueue,
+    enqueue_again,
+    parent_of,
+    pressed_privately,
+    repeatable,
+)
+from bot.front.requests.standing import wants_private
+from bot.front.services.services import Interaction, services_of
+
+# Any person who sees a picture may press these buttons; the new job and its message are theirs.
+
+
+async def paint_again(interaction: Interaction, job_id: str) -> None:
+    """Queue a job of the same recipe with the next seeds, shown in a new message as private as the first."""
+    origin, earlier = await _accepted(interaction, job_id, Descent.REPEAT)
+    check_offered(interaction, earlier.recipe)
+    await announce(interaction, await enqueue_again(interaction, earlier, origin))
+
+
+async def vary(interaction: Interaction, job_id: str, index: int) -> None:
+    """Queue a job that starts from a picture of another job, with a new seed, as private as that job."""
+    await _paint(
+        interaction, job_id, index, Descent.VARIATION, lambda job: varied(job, index, seed=random_seed())
+    )
+
+
+async def vary_near(interaction: Interaction, job_id: str, index: int) -> None:
+    """Queue a job of the same words and seed whose initial noise is a little changed."""
+    await _paint(
+        interaction, job_id, index, Descent.VARIATION, lambda job: varied_near(job, index, seed=random_seed())
+    )
+
+
+async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
+    """Queue a job of the same words and seed in the next larger size, shown as private as the first."""
+    offers = services_of(interaction).offers
+    await _paint(
+        interaction,
+        job_id,
+        index,
+        Descent.ENLARGEMENT,
+        lambda job: enlarged(job, index, find_offer(job.recipe.model, offers)),
+    )
+
+
+async def show_single(interaction: Interaction, job_id: str, index: int) -> None:
+    """Store a job that shows the picture alone, as private as the grid; the outbox delivers it."""
+    parent = parent_of(interaction, job_id, Descent.SINGLE, index)
+    private = pressed_privately(interaction) or await wants_private(interaction)
+    origin = await accept(interaction, private=private, parent=parent, paints=False)
+    await copy(interaction, await repeatable(interaction, job_id), origin, index=index)
+
+
+async def pick(interaction: Interaction, values: Sequence[str], job_id: str, kind: str) -> None:
+    """Do with a picture of a large grid what the menu is for; raises UnknownJob for a value of no picture."""
+    if not values[0].isdecimal():
+        raise UnknownJob(job=job_id)
+    await (show_single if kind == SINGLE else vary)(interaction, job_id, int(values[0]))
+
+
+async def _paint(
+    interaction: Interaction, job_id: str, index: int, descent: Descent, recipe_from: Callable[[Job], Recipe]
+) -> None:
+    origin, earlier = await _accepted(interaction, job_id, descent, index)
+    recipe = recipe_from(earlier)
+    check_offered(interaction, recipe)
+    await announce(interaction, await enqueue(interaction, recipe, origin))
+
+
+async def _accepted(
+    interaction: Interaction, job_id: str, descent: Descent, index: int | None = None
+) -> tuple[Origin, Job]:
+    parent = parent_of(interaction, job_id, descent, index)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
+    return origin, await repeatable(interaction, job_id)
+
+
+_PICTURE = r":(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"
+CONTROLS = (
+    Button(template=r"again:(?P<job_id>[0-9a-z]+)", act=paint_again),
+    Button(template=f"vary{_PICTURE}", act=vary),
+    Button(template=f"enlarge{_PICTURE}", act=enlarge),
+    Button(template=f"single{_PICTURE}", act=show_single),
+    Menu(template=rf"{PICK}:(?P<job_id>[0-9a-z]+):(?P<kind>{SINGLE}|{VARY})", act=pick),
+)
