@@ -87,10 +87,11 @@ def settings_in(
     """Return the values by the names of the options, which are among `settings`, and all mistakes.
 
     A part without a name continues a list of LoRAs or the name of a style. The last of a repeated name
-    counts. A mistake is a UserMistake `settings_name` for an unknown name, `settings_number` for a value that
-    is no number, `settings_switch` for one that is neither on nor off.
+    counts. A mistake is a UserMistake `settings_name` for all unknown names, `settings_number` for a value
+    that is no number, `settings_switch` for one that is neither on nor off.
     """
     wrong: list[UserMistake] = []
+    unknown: list[str] = []
     known = {form.casefold(): name for name in settings for form in (name, _label(name, names))}
     found: dict[str, str] = {}
     last = ""
@@ -100,10 +101,12 @@ def settings_in(
         if name is None and last in LISTS:
             found[last] = ", ".join(filter(None, (found[last], part)))
         elif name is None:
-            choices = ", ".join(_label(each, names) for each in settings)
-            wrong.append(UserMistake("settings_name", value=echo(part), choices=choices))
+            unknown.append(part)
         else:
             found[name], last = value.strip(), name
+    if unknown:
+        choices = ", ".join(_label(each, names) for each in settings)
+        wrong.append(UserMistake("settings_name", value=echo(", ".join(unknown)), choices=choices))
     values: dict[str, Any] = {}
     for name, text in found.items():
         try:

@@ -62,7 +62,7 @@ class Guest:
         return await self.member.menu(message, name)
 
     async def press(self, message: Message, item: str, *, kind: str = "", index: int = 0) -> str:
-        """Press the first button whose id begins with this word, of this kind, or that of a tile; return the interaction's id."""
+        """Press the first button of this word and kind, or that of a tile; return the interaction's id."""
         mine = [each for each in custom_ids(message) if matches(item, each)]
         found = [each for each in mine if name_of(each).endswith(kind)]
         assert found, f"{self.member.name} finds no {item} {kind} in {text_of(message)}"
@@ -240,7 +240,7 @@ def offered_in(message: Message) -> Iterator[str]:
     for part in parts_of(message):
         if part.get("custom_id"):
             yield name_of(part["custom_id"])
-        if is_menu(part) and matches(MoreMenu, part["custom_id"]):
+        if is_menu(part) and matches("more", part["custom_id"]):
             yield from (choice_of(option["value"]) for option in part["options"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import discord
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from recipes import RECIPE, recipe
 
@@ -194,6 +194,7 @@ def test_a_line_without_room_in_a_form_is_refused_unless_it_is_edited() -> None:
 
 
 @given(st.text(max_size=600))
+@example("0" * 18 + "\n0")  # two names that no setting has
 def test_any_text_is_read_or_refused_with_a_sentence(typed: str) -> None:
     refused: list[UserMistake] = []
     try:
