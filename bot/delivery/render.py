@@ -26,7 +26,8 @@ from bot.delivery.quota_lines import left_lines
 from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.domain.positions import Position
-from bot.texts.catalogue import Texts, is_cut, shown, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together

@@ -13,7 +13,8 @@ from bot.delivery.lineage import parent_line
 from bot.domain.holds import Appeal, Cause, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.domain.levels import Level
-from bot.texts.catalogue import Texts, shown, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown, tidy
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES
 

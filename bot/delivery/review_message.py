@@ -14,7 +14,8 @@ from bot.store.moderation.review_messages import Case
 from bot.store.rows.jobs import origin_from
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.reviews import Kind, Review
-from bot.texts.catalogue import Moment, Texts, shown, tidy
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown, tidy
 
 SHOWN_PROMPT, SHOWN_NEGATIVE = 600, 300
 SHOWN_REPORT = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.texts.catalogue import MISTAKES
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,8 @@ from results import shows_result
 from running_demo import Demo
 
 from bot.sandbox.client import Member
-from bot.texts.catalogue import MISTAKES, Texts
+from bot.texts.catalogue import Texts
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 from sdjax_engine.images import read_recipe

@@ -20,7 +20,8 @@ from bot.config import Config
 from bot.delivery import render, result
 from bot.domain.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.features import commands, menus
-from bot.texts.catalogue import LANGUAGES, MISTAKES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES, Sampler
 from sdjax_engine.sampler_aliases import parse_sampler

@@ -20,7 +20,9 @@ from bot.front.answers.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, 
 from bot.front.answers.modals import filled_with
 from bot.front.services.services import Interaction, services_of
 from bot.front.uploads.sent_file import SentFile
-from bot.texts.catalogue import MISTAKES, Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,9 @@ from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Moderation
 from bot.store.rows.reviews import Kind
-from bot.texts.catalogue import MISTAKES, Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown
+from bot.texts.mistakes import MISTAKES
 
 PAGE_ENTRIES = 10
 MOST_EXPORTED = 20_000

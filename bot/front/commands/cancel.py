@@ -20,7 +20,8 @@ from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
 from bot.front.services.services import Interaction, services_of
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 ALL = "all"
 SHOWN_PROMPT = 200

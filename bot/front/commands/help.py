@@ -26,7 +26,8 @@ from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.gateway.command_tree import Command, Group, Option, make_command
 from bot.front.recipes.options import size_name
 from bot.front.services.services import Interaction, services_of
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 MODERATORS, MODELS = "moderators", "models"

@@ -28,7 +28,8 @@ from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import can_be_shown, may_be_pictured, show_again
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.store.queue.jobs import Jobs
-from bot.texts.catalogue import Texts, shown, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown, tidy
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,8 @@ from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.services import Interaction, services_of
 from bot.front.uploads.sent_file import PICTURES, SentFile
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,

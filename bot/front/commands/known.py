@@ -33,7 +33,8 @@ from bot.front.uploads.message_pictures import sent_file
 from bot.front.uploads.sent_file import PICTURES
 from bot.process.retries import while_unavailable
 from bot.store.rows.hashes import Blocked
-from bot.texts.catalogue import Moment, Texts, shown, tidy
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown, tidy
 
 MOST_TILES = 16  # of the newest blocked pictures
 SHEET = "SPOILER_blocked.jpg"

@@ -18,7 +18,8 @@ from bot.front.requests.standing import Held, held_of
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
-from bot.texts.catalogue import MISTAKES, Moment, Texts
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.request import Offer
 
 SHOWN_SIZES = 12

@@ -21,7 +21,8 @@ from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.process.retries import while_unavailable
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
 from bot.provenance.payload import digits_of
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Made by AI?"

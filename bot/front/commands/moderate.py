@@ -20,7 +20,8 @@ from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.rows.audit import OPERATOR
 from bot.store.rows.restrictions import Kind, Restriction, Scope
-from bot.texts.catalogue import Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown
 
 HOUR_SECONDS = 3600.0
 MOST_BLOCK_HOURS = 8760

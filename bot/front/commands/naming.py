@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bot.domain.jobs import Job, State
 from bot.front.recipes.options import clean
-from bot.texts.catalogue import SEPARATOR, Texts, tidy
+from bot.texts.catalogue import SEPARATOR, Texts
+from bot.texts.markup import tidy
 
 MAX_NAME = 100  # characters of a suggestion, and of a choice's label and description
 

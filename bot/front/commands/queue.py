@@ -17,7 +17,8 @@ from bot.front.gateway.command_tree import Command, make_command
 from bot.front.services.services import Interaction, services_of
 from bot.store.queue.batches import Batch
 from bot.store.queue.jobs import Jobs
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80

@@ -29,7 +29,8 @@ from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field

@@ -25,7 +25,8 @@ from bot.front.requests.standing import check_texts
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.people.preferences import PREVIEWS, Owner, Scope
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, Offer
 

@@ -11,7 +11,8 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.store.queue.statistics import Painted
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 DAY = 86_400.0
 DAYS = (1, 7, 30)  # the periods

@@ -31,7 +31,8 @@ from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.library.styles import Style
 from bot.store.rows.audit import By
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 EXAMPLE_CHARACTERS = 120
 SHOWN_TEXT = 500

@@ -38,7 +38,8 @@ from bot.front.uploads.message_pictures import file_name
 from bot.front.uploads.message_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
 from bot.front.uploads.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.generation_data import Fitted, fit
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Use this recipe"

@@ -30,7 +30,8 @@ from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.library.wildcards import Wildcard
 from bot.store.rows.audit import By
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_ENTRY = 100

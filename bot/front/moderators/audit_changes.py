@@ -8,7 +8,8 @@ from typing import Any
 from bot.front.moderators.policy_values import key_name, value_text
 from bot.moderation.policy import KEYS, policy_from
 from bot.store.rows.audit import Act, Entry
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 CHANGES = frozenset({Act.POLICY, Act.REVIEW, Act.RULE, Act.STYLE, Act.LIST})
 MOST_FIELDS = 3  # the export has all of them

@@ -9,7 +9,8 @@ from bot.front.services.server_cache import may_read
 from bot.front.services.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
 from bot.process.retries import while_unavailable
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 
 PATIENCE_SECONDS = 2.0
 SHOWN_NAME = 100

@@ -39,7 +39,8 @@ from bot.process.retries import while_unavailable
 from bot.store.moderation.appeals import Pressed
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.restrictions import Scope
-from bot.texts.catalogue import Texts, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import tidy
 
 MOST_REASON = 300  # characters
 OF_JOB = "job"  # an appeal about a job's pictures

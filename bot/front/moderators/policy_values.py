@@ -12,7 +12,8 @@ from typing import Any
 from bot.domain.errors import UserMistake
 from bot.front.recipes.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.request import Offer
 
 SHOWN_NAMES = 300

@@ -9,7 +9,7 @@ from bot.front.recipes.options import clean
 from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.moderation.prompt_rules import PromptRule
-from bot.texts.catalogue import tidy
+from bot.texts.markup import tidy
 
 PATIENCE_SECONDS = 2.0
 MAX_NAME = 60

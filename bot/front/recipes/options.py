@@ -17,7 +17,7 @@ from bot.domain.expansion import SIGNS
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.domain.sizes import nearest_size
 from bot.generation_data.lora_tags import tags_in, take_loras
-from bot.texts.catalogue import tidy
+from bot.texts.markup import tidy
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, same_shape
 from sdjax_engine.sampler_aliases import parse_sampler

@@ -14,7 +14,7 @@ from bot.domain.expansion import PLACE, in_places
 from bot.front.recipes.options import MAX_CHOICES, Asked, clean, echo
 from bot.store.library.named import key_of
 from bot.store.library.styles import Style
-from bot.texts.catalogue import tidy
+from bot.texts.markup import tidy
 
 STYLE = "style"
 NO_STYLE = "-"

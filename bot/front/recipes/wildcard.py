@@ -9,7 +9,7 @@ from bot.domain.expansion import Choose, Phrase, chosen, is_wildcard_name, read_
 from bot.front.recipes.options import MAX_CHOICES, clean, echo
 from bot.store.library.named import key_of
 from bot.store.library.wildcards import Wildcard
-from bot.texts.catalogue import tidy
+from bot.texts.markup import tidy
 
 MAX_NAME = 40
 MAX_ENTRY = 200

@@ -10,7 +10,8 @@ from bot.front.answers.answers import add
 from bot.front.recipes.options import Asked, find_offer
 from bot.front.services.services import Interaction, services_of
 from bot.generation_data import Difference, fit, read_text
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.request import Offer
 
 SHOWN_ITEM = 60

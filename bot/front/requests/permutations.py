@@ -32,7 +32,8 @@ from bot.front.requests.server_wildcards import written_out
 from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.services.services import Interaction, services_of
 from bot.moderation.limits import places_of
-from bot.texts.catalogue import Texts, shown
+from bot.texts.catalogue import Texts
+from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

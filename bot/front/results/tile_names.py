@@ -10,7 +10,7 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from bot.texts.catalogue import tidy
+from bot.texts.markup import tidy
 
 STRIP = 24  # pixels below a tile
 SIZE = 15  # of the letters

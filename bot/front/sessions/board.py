@@ -9,7 +9,8 @@ from bot.delivery.content import MessageContent, Tone
 from bot.sessions.planning import MAX_THEME
 from bot.store.rows.sessions import GroupSession, Phase, TimerKind
 from bot.store.sessions.boards import Crowd
-from bot.texts.catalogue import Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown
 
 MOST_PAINTERS = 25
 MAX_STYLE = 60

@@ -10,7 +10,8 @@ from bot.front.sessions.board import came_late, left_out, mine_button, times_lef
 from bot.sessions.results import Rank, champions, page_of, places
 from bot.store.rows.sessions import GroupSession, Post, PostKind, TimerKind
 from bot.store.sessions.boards import Entry
-from bot.texts.catalogue import Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts
+from bot.texts.markup import shown
 
 MAX_NAME = 32  # characters, as Discord's names
 MAX_PROMPT = 50

@@ -11,7 +11,8 @@ from discord.app_commands import AppCommandChannel
 from bot.domain.errors import UserMistake
 from bot.front.services.services import Interaction
 from bot.store.rows.sessions import Plan
-from bot.texts.catalogue import Texts, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import tidy
 
 THREAD, HERE = "thread", "here"
 MAX_THREAD_NAME = 90  # characters

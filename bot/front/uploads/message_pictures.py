@@ -11,7 +11,8 @@ from bot.domain.jobs import Job, Showing
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
 from bot.front.uploads.messages import Kind, MessageFile
 from bot.front.uploads.sent_file import SentFile
-from bot.texts.catalogue import Texts, tidy
+from bot.texts.catalogue import Texts
+from bot.texts.markup import tidy
 from sdjax_engine.images import grid_shape
 
 

@@ -2,7 +2,7 @@
 
 A new command needs a row in COMMANDS, a new menu in MENUS, a new button or select menu in BUTTONS, a new form
 in FORMS; the test names those without one. A row says who is refused and with which mistake of
-`bot.texts.catalogue.MISTAKES`; everybody else must not meet any of the mistakes in `ABOUT_RIGHTS`.
+`bot.texts.mistakes.MISTAKES`; everybody else must not meet any of the mistakes in `ABOUT_RIGHTS`.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ FORMS: Mapping[str, Row] = {
     ),
     "recipe": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
     "remix": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
-    "report": Row(
     "remix_from": Row(refused=REPEATS, custom_id="remix_from:{job}:alone", fields={"prompt": "a kite"}),
+    "report": Row(
         refused={**SEES, **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "unknown_job")},
         custom_id="report:{job}",
         fields={"reason": "x"},

@@ -42,7 +42,8 @@ from bot.sandbox.uploads import Upload
 from bot.store import Store
 from bot.store.rows.audit import By, Entry
 from bot.store.rows.restrictions import Scope
-from bot.texts.catalogue import MISTAKES, Texts
+from bot.texts.catalogue import Texts
+from bot.texts.mistakes import MISTAKES
 from sdjax_engine.images import encode_png
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)

@@ -14,7 +14,8 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.texts.catalogue import LANGUAGES, MISTAKES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
+from bot.texts.mistakes import MISTAKES
 
 ID = {user.global_name: user.id for user in PEOPLE}
 

@@ -13,7 +13,8 @@ from bot.delivery.render import SHOWN_PROMPT, render, without_picture
 from bot.delivery.result import SHOWN_NEGATIVE_PROMPT
 from bot.domain.jobs import State
 from bot.front.results.more import parameters_of
-from bot.texts.catalogue import LANGUAGES, Texts, shown
+from bot.texts.catalogue import LANGUAGES, Texts
+from bot.texts.markup import shown
 from sdjax_engine.images import parameters_text
 
 ENGLISH = Texts.for_locale("en-US")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.texts.catalogue import shown, tidy
+from bot.texts.markup import shown, tidy
 
 
 def test_words_do_not_change_the_direction_of_the_text_after_them() -> None:
