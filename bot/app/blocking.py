@@ -6,11 +6,10 @@ import asyncio
 
 from bot.app.existing import with_store
 from bot.config import Config
+from bot.domain.time_units import HOUR_SECONDS
 from bot.store import Store
 from bot.store.rows.audit import OPERATOR, By
 from bot.store.rows.restrictions import Restriction, Scope
-
-HOUR_SECONDS = 3600.0
 
 
 def block_now(

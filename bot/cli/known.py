@@ -9,8 +9,8 @@ import click
 
 from bot.cli.configuration import CONFIG, configured
 from bot.cli.terminal import say
+from bot.domain.holds import MOST_REASON
 
-MOST_REASON = 300
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 

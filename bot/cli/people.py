@@ -13,12 +13,13 @@ import click
 
 from bot.cli.configuration import CONFIG, configured
 from bot.cli.terminal import say
+from bot.domain.holds import MOST_REASON
 
 if TYPE_CHECKING:
     from bot.store.rows.restrictions import Restriction
 
 ID = click.IntRange(1, 2**63 - 1)
-MOST_HOURS, MOST_REASON = 87_600, 300
+MOST_HOURS = 87_600
 
 
 def _about_one(command: Callable[..., None]) -> Callable[..., None]:

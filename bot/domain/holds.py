@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+MOST_REASON = 300  # characters of a reason that moderators give
+
 
 class Cause(StrEnum):
     """Why pictures are held: the review mode of a place, a rule, a session, a picture rule, or reports."""

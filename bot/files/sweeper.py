@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from bot.config import RetentionConfig
 from bot.domain.errors import StoreUnavailable
+from bot.domain.time_units import DAY_SECONDS
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store.store import Store
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 DUTY = "sweep"
 SWEEP_SECONDS = 300.0
 DUTY_SECONDS = 3 * SWEEP_SECONDS  # after this time without a sweep, another process takes the duty
-DAY_SECONDS = 86_400.0
 LISTING_SECONDS = DAY_SECONDS  # the search of the whole folder, and of all persons
 YOUNG_SECONDS = 3600.0  # a younger file may belong to a job that is being stored
 ROWS_PER_TRANSACTION = 50  # files or jobs

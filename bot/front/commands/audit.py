@@ -14,11 +14,12 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
+from bot.domain.holds import MOST_REASON
 from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.answers.permissions import moderated_server
-from bot.front.commands.moderate import MOST_REASON, who
+from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import Command, Option, for_moderators, make_command
 from bot.front.moderators.audit_changes import changes_of
 from bot.front.moderators.audit_file import FILE, lines_of

@@ -14,6 +14,7 @@ from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import DIGITS, name_of, named
+from bot.domain.holds import MOST_REASON
 from bot.front.answers.answers import page_lines
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, open_form
@@ -21,7 +22,7 @@ from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.commands.history import tile_of
-from bot.front.commands.moderate import MOST_REASON, who
+from bot.front.commands.moderate import who
 from bot.front.commands.whose import BLOCK
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES

@@ -8,6 +8,8 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import UserMistake
+from bot.domain.holds import MOST_REASON
+from bot.domain.time_units import HOUR_SECONDS
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, check_blockable, moderated_server
@@ -23,9 +25,7 @@ from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import Moment, Texts
 from bot.texts.markup import shown
 
-HOUR_SECONDS = 3600.0
 MOST_BLOCK_HOURS = 8760
-MOST_REASON = 300  # characters
 CHANNEL, SERVER = "channel", "server"
 
 

@@ -9,6 +9,7 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.domain.holds import MOST_REASON
 from bot.domain.jobs import lacking
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.forms import Form
@@ -23,7 +24,6 @@ from bot.process.retries import while_unavailable
 
 NAME = "Report this picture"
 FORM = "report"
-MOST_REASON = 300  # characters
 
 
 def report_menu() -> MessageMenu:

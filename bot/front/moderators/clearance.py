@@ -10,6 +10,7 @@ import discord
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import Job
+from bot.domain.time_units import HOUR_SECONDS
 from bot.front.answers.answers import tell_begun, tell_end
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.forms import Form
@@ -18,7 +19,6 @@ from bot.front.answers.permissions import acting, moderated_server
 from bot.front.results.removal import remove_copies, remove_message
 from bot.front.services.services import Interaction, services_of
 
-HOUR_SECONDS = 3600.0
 MOST_HOURS = 168
 JOBS_AT_ONCE = 25
 SHOWN_MESSAGES = 10

@@ -25,7 +25,7 @@ from bot.delivery.review_message import (
     review_content,
 )
 from bot.domain.errors import NotYours, StoreUnavailable, UserMistake
-from bot.domain.holds import Outcome
+from bot.domain.holds import MOST_REASON, Outcome
 from bot.front.answers.answers import add
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
@@ -42,7 +42,6 @@ from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import Texts
 from bot.texts.markup import tidy
 
-MOST_REASON = 300  # characters
 OF_JOB = "job"  # an appeal about a job's pictures
 OUTCOMES: Mapping[str, Outcome] = MappingProxyType(
     {

@@ -18,6 +18,7 @@ from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.outbox import Outgoing
 from bot.domain.quotas import Charge
+from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.store.database.database import Verbs
 from bot.store.moderation.holds import show_withheld, uphold
 from bot.store.queue.new_jobs import Adding, job_of
@@ -27,7 +28,6 @@ from bot.store.rows.jobs import load_job, origin_from, origin_json
 from bot.store.rows.outbox import add
 from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.rows.reviews import (
-    HOUR_SECONDS,
     Kind,
     Review,
     open_review,
@@ -38,7 +38,6 @@ from bot.store.rows.transitions import lock_job, renew_results
 from bot.store.tables.queue import jobs
 from bot.store.tables.reviews import reviews
 
-DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 REFUSALS_KEPT = 5  # of one person, the newest; no more of them can be appealed in a day
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one

@@ -9,6 +9,7 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
 from bot.domain.outbox import Outgoing
+from bot.domain.time_units import DAY_SECONDS
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
 from bot.store.rows.admission import wait_for_turn
@@ -18,7 +19,6 @@ from bot.store.rows.outbox import renew
 from bot.store.rows.reviews import Kind, about_pictures, open_review, settings_of, waits
 from bot.store.tables.reviews import reports, reviews
 
-DAY_SECONDS = 86_400.0
 REPORTS_A_DAY = 5  # of one person
 
 

@@ -13,13 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
 from bot.domain.outbox import Outgoing
+from bot.domain.time_units import HOUR_SECONDS
 from bot.store.rows.outbox import add, renew
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.tables.queue import images, jobs
 from bot.store.tables.reviews import reports, review_settings, reviews
 
 HOURS, REPORTS = 72, 3
-HOUR_SECONDS = 3600.0
 
 
 class Kind(StrEnum):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables.queue import jobs, metadata
+from bot.store.tables.queue import RowId, jobs, metadata
 from bot.store.tables.reviews import reviews
 from bot.store.tables.sessions import session_posts
-
-_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def _subject(key: sa.Column[object]) -> sa.ForeignKey:
@@ -18,7 +16,7 @@ def _subject(key: sa.Column[object]) -> sa.ForeignKey:
 outbox = sa.Table(
     "outbox",  # `kind` says which one of the three ids is not null
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("kind", sa.String(8), nullable=False),  # result, review or post
     sa.Column("job_id", _subject(jobs.c.id), unique=True),
     sa.Column("review_id", _subject(reviews.c.id), unique=True),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bot.domain.hashes import BANDS
-from bot.store.tables.queue import metadata
-
-_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+from bot.store.tables.queue import RowId, metadata
 
 
 def _bands() -> list[sa.Column[int]]:
@@ -21,7 +19,7 @@ def _indexes() -> list[sa.Index]:
 picture_hashes = sa.Table(
     "picture_hashes",
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
     sa.Column("index", sa.Integer, nullable=False),  # of the image; -1 for the picture it started from
     sa.Column("guild_id", sa.BigInteger, nullable=False),  # 0 for a direct message

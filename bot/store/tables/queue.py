@@ -21,7 +21,7 @@ metadata = sa.MetaData(
 )
 
 # SQLite numbers rows by itself only where the key is spelled INTEGER.
-_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 class Member(sa.types.TypeDecorator[Any]):
@@ -128,7 +128,7 @@ sa.Index(
 images = sa.Table(
     "images",
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
     sa.Column("index", sa.Integer, nullable=False),
     sa.Column("seed", sa.BigInteger, nullable=False),
@@ -332,7 +332,7 @@ restrictions = sa.Table(
 audit = sa.Table(
     "audit",  # triggers refuse changes but the erasure of persons, and the deletion of young rows
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("guild_id", sa.BigInteger, nullable=False),  # 0 for an act of the operator everywhere
     sa.Column("actor_id", sa.BigInteger, nullable=False),  # 0 for the operator, negative once erased

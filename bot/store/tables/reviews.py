@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables.queue import metadata
-
-_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+from bot.store.tables.queue import RowId, metadata
 
 reviews = sa.Table(
     "reviews",
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("kind", sa.String(8), nullable=False),  # hold, report, appeal, or refused: not appealed yet
     sa.Column("guild_id", sa.BigInteger, nullable=False),
     sa.Column("job_id", sa.String(16)),  # null for a refused prompt; the job may be gone

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables.queue import metadata
-
-_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+from bot.store.tables.queue import RowId, metadata
 
 sessions = sa.Table(
     "sessions",
@@ -91,7 +89,7 @@ session_votes = sa.Table(
 session_posts = sa.Table(
     "session_posts",  # messages that are sent once
     metadata,
-    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("id", RowId, primary_key=True),
     sa.Column("session_id", sa.ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("round", sa.Integer, nullable=False),  # 0 for the whole session
