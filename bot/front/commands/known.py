@@ -26,13 +26,12 @@ from bot.front.commands.moderate import who
 from bot.front.commands.whose import BLOCK
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.front.uploads.message_pictures import sent_file
 from bot.front.uploads.sent_file import PICTURES
-from bot.process.retries import while_unavailable
 from bot.store.rows.hashes import Blocked
 from bot.texts.catalogue import Moment, Texts
 from bot.texts.markup import shown, tidy
@@ -125,7 +124,7 @@ async def block_found(interaction: Interaction, name: str, *, reason: str = "") 
 async def _block(interaction: Interaction, number: int, reason: str) -> None:
     services = services_of(interaction)
     by = acting(interaction, reason)
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.known.block, number, by):
+    if not await patiently(services.store.known.block, number, by):
         raise UserMistake("known_twice")
     texts = services.texts(interaction)
     said = texts.gettext(
@@ -143,7 +142,7 @@ async def show_blocked(interaction: Interaction) -> None:
     guild_id = moderated_server(interaction)
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    blocked = await while_unavailable(PATIENCE_SECONDS, services.store.known.blocked, guild_id)
+    blocked = await patiently(services.store.known.blocked, guild_id)
     texts = services.texts(interaction)
     lines = [
         texts.line(texts.joined(_parts(each, texts)), mark=f"{number}\\. ")
@@ -165,7 +164,7 @@ async def show_blocked(interaction: Interaction) -> None:
 
 async def _kept(services: Services, guild_id: int, hashes: Sequence[int]) -> list[bytes | None]:
     """Return for each hash the file of a picture of the server that is still kept; None without one."""
-    names = await while_unavailable(PATIENCE_SECONDS, services.store.known.kept, guild_id, hashes)
+    names = await patiently(services.store.known.kept, guild_id, hashes)
     found = (names.get(number) for number in hashes)
     return await asyncio.gather(*(tile_of(services, name) for name in found))
 
@@ -184,9 +183,7 @@ async def remove_blocked(interaction: Interaction, *, name: str, reason: str = "
     services, number = services_of(interaction), named(name)
     await acknowledge(interaction, private=True)
     by = acting(interaction, reason)
-    if number is None or not await while_unavailable(
-        PATIENCE_SECONDS, services.store.known.unblock, number, by
-    ):
+    if number is None or not await patiently(services.store.known.unblock, number, by):
         raise UserMistake("known_unknown", name=name)
     said = services.texts(interaction).gettext(
         "The picture {name} is no longer blocked.", name=name_of(number)

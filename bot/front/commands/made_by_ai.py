@@ -13,12 +13,11 @@ from bot.files.artifacts import name_of_png
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.attachments import Turn
 from bot.front.uploads.message_pictures import OfferedPicture, pictures_among
 from bot.front.uploads.messages import files_of, of_message, result_of
-from bot.process.retries import while_unavailable
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
 from bot.provenance.payload import digits_of
 from bot.texts.catalogue import Texts
@@ -100,7 +99,7 @@ async def _is_known(interaction: Interaction, png: bytes) -> bool:
     for hashes in (whole, *await services.hashing.run(hashes_of_tiles, png)):
         for number in hashes:
             painted = services.store.known.painted
-            if await while_unavailable(PATIENCE_SECONDS, painted, interaction.guild_id, number):
+            if await patiently(painted, interaction.guild_id, number):
                 return True
     return False
 

@@ -16,10 +16,9 @@ from bot.front.answers.permissions import acting, check_blockable, moderated_ser
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.clearance import MOST_HOURS, ask_clear
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.standing import locale_for_all
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, services_of
-from bot.process.retries import while_unavailable
 from bot.store.rows.audit import OPERATOR
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import Moment, Texts
@@ -128,11 +127,9 @@ async def block(
     await acknowledge(interaction, private=True)
     scope = Scope(guild_id=guild_id, user_id=member.id)
     moderation = services.store.moderation
-    there = await while_unavailable(PATIENCE_SECONDS, moderation.in_force, guild_id)
+    there = await patiently(moderation.in_force, guild_id)
     until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
-    await while_unavailable(
-        PATIENCE_SECONDS, moderation.block, scope, acting(interaction, reason), until=until
-    )
+    await patiently(moderation.block, scope, acting(interaction, reason), until=until)
     texts = services.texts(interaction)
     said = [
         texts.gettext("{member} can no longer ask for pictures in this server.", member=f"<@{member.id}>")
@@ -168,9 +165,7 @@ async def unblock(interaction: Interaction, *, member: discord.User, reason: str
     scope = Scope(guild_id=moderated_server(interaction), user_id=member.id)
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    lifted = await while_unavailable(
-        PATIENCE_SECONDS, services.store.moderation.unblock, scope, acting(interaction, reason)
-    )
+    lifted = await patiently(services.store.moderation.unblock, scope, acting(interaction, reason))
     if lifted is None:
         raise UserMistake("not_blocked", command=command_name(interaction.locale, "moderate", "show"))
     said = services.texts(interaction).gettext(
@@ -184,9 +179,7 @@ async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "
     scope = _scope(interaction, where)
     services = services_of(interaction)
     await acknowledge(interaction, private=False)
-    await while_unavailable(
-        PATIENCE_SECONDS, services.store.moderation.pause, scope, acting(interaction, word)
-    )
+    await patiently(services.store.moderation.pause, scope, acting(interaction, word))
     texts = Texts.for_locale(await locale_for_all(interaction))
     told = [_paused(scope, word, texts), texts.gettext("Waiting requests are painted once the pause ends.")]
     await interaction.edit_original_response(view=page("\n".join(told)))
@@ -197,9 +190,7 @@ async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
     scope = _scope(interaction, where)
     services = services_of(interaction)
     await acknowledge(interaction, private=False)
-    ended = await while_unavailable(
-        PATIENCE_SECONDS, services.store.moderation.resume, scope, acting(interaction)
-    )
+    ended = await patiently(services.store.moderation.resume, scope, acting(interaction))
     if ended is None:
         raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
     texts = Texts.for_locale(await locale_for_all(interaction))

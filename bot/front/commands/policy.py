@@ -33,10 +33,10 @@ from bot.front.moderators.policy_values import (
     read_value,
     typed_text,
 )
-from bot.front.requests.standing import PATIENCE_SECONDS, read_held, shown_bounds
+from bot.front.requests.standing import read_held, shown_bounds
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.policy import Policy, policy_from, values_of
-from bot.process.retries import while_unavailable
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.texts.catalogue import Texts
 
@@ -180,7 +180,7 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
     owner = guild_id if whose is PolicyScope.SERVER else int(owner_id)
     values = _read(typed, GROUPS[what], interaction)
     put = services.store.policies.put
-    row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
+    row = await patiently(put, whose, owner, values, acting(interaction))
     lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
     if what == QUOTAS and any(values.values()):
         lines.append(texts.gettext("What members asked for in the past hour or day counts already."))
@@ -217,7 +217,7 @@ async def show_policies(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     texts = services.texts(interaction)
-    rows = await while_unavailable(PATIENCE_SECONDS, services.store.policies.all_of, guild_id)
+    rows = await patiently(services.store.policies.all_of, guild_id)
     lines = policy_lines(rows, texts, bounds=shown_bounds(services)) or [
         texts.gettext("There are no policies here yet.")
     ]
@@ -246,7 +246,7 @@ async def reset_policy(
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     remove = services.store.policies.remove
-    gone = await while_unavailable(PATIENCE_SECONDS, remove, scope, owner_id, acting(interaction))
+    gone = await patiently(remove, scope, owner_id, acting(interaction))
     if gone is None:
         raise UserMistake("policy_nothing", command=command_name(interaction.locale, "policy", "show"))
     await _say_removed(interaction, gone)

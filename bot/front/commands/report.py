@@ -17,10 +17,9 @@ from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.moderators.decisions import shows_reviews
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.messages import check_no_sheet, result_of
-from bot.process.retries import while_unavailable
 
 NAME = "Report this picture"
 FORM = "report"
@@ -66,8 +65,7 @@ async def report_picture(interaction: Interaction, job_id: str, *, reason: str =
     job = await services.store.jobs.get(job_id)
     if job.origin.private or not sees(interaction, job):
         raise UnknownJob(job=job_id)
-    hidden = await while_unavailable(
-        PATIENCE_SECONDS,
+    hidden = await patiently(
         services.store.reports.add,
         job_id,
         interaction.user.id,

@@ -23,9 +23,8 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import show_review
 from bot.front.recipes.options import MAX_CHOICES
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, services_of
-from bot.process.retries import while_unavailable
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.texts.catalogue import Moment, Texts
 
@@ -86,7 +85,7 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
     channel_id = interaction.channel_id if use == HERE else None
     services = services_of(interaction)
     change = services.store.reviews.set_channel
-    await while_unavailable(PATIENCE_SECONDS, change, channel_id, acting(interaction))
+    await patiently(change, channel_id, acting(interaction))
     texts = services.texts(interaction)
     if channel_id is None:
         said = texts.gettext(
@@ -109,8 +108,7 @@ async def change_limits(
     services = services_of(interaction)
     if hours is None and reports is None:
         raise UserMistake("review_nothing_set")
-    settings = await while_unavailable(
-        PATIENCE_SECONDS,
+    settings = await patiently(
         services.store.reviews.set_settings,
         acting(interaction),
         hours=hours,

@@ -20,12 +20,11 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.standing import judgement_of
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
-from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
@@ -185,7 +184,7 @@ async def add_rule(
     others = [kept for kept in await rules_of(interaction) if key_of(kept.name) != key_of(rule.name)]
     check = partial(check_cost, [*others, rule])
     await services.judging.prepare(sender_of(interaction), check)
-    await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
+    await patiently(services.store.prompt_rules.put, rule, by)
     said = services.texts(interaction).gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
     await interaction.edit_original_response(content=said)
 
@@ -272,7 +271,7 @@ async def remove_rule(interaction: Interaction, name: str) -> None:
     by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    removed = await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.remove, name, by)
+    removed = await patiently(services.store.prompt_rules.remove, name, by)
     if removed is None:
         raise unknown_rule(name, await rules_of(interaction))
     said = services.texts(interaction).gettext(
@@ -286,7 +285,7 @@ async def switch_automod(interaction: Interaction, use: str) -> None:
     by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    await while_unavailable(PATIENCE_SECONDS, services.store.automod.apply, use == ON, by)
+    await patiently(services.store.automod.apply, use == ON, by)
     lines = await automod_lines(interaction)
     await interaction.edit_original_response(view=page(page_lines(lines, services.texts(interaction))))
 

@@ -14,15 +14,14 @@ from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.session_here import check_takes_part
 from bot.front.requests.standing import check_blocks
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosts import led, taken, the_session
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
-from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.rows.sessions import GroupSession, Phase
 from bot.texts.catalogue import Texts
@@ -153,7 +152,7 @@ async def host(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     session, by = await taken(interaction)
     verb = services_of(interaction).store.sessions.take_over
-    await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    await patiently(verb, session.id, by)
     await _say(interaction, lambda texts: texts.gettext("You are the host of this group session now."))
 
 
@@ -176,7 +175,7 @@ async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSes
     await acknowledge(interaction, private=True)
     session, by = await led(interaction)
     try:
-        return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+        return await patiently(verb, session.id, by)
     except UserMistake as error:
         if error.message_id != "session_paused":
             raise
@@ -239,8 +238,7 @@ async def vote(interaction: Interaction, session_id: str, round_number: str, num
     services = services_of(interaction)
     session = await _shown_here(interaction, session_id)
     check_takes_part(interaction, session)
-    first = await while_unavailable(
-        PATIENCE_SECONDS,
+    first = await patiently(
         services.store.showing.vote,
         *(session_id, int(round_number), int(number)),
         voter_id=interaction.user.id,

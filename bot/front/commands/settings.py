@@ -18,12 +18,12 @@ from bot.front.recipes.options import MAX_CHOICES, reported_with, size_name
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
 from bot.front.recipes.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE
-from bot.front.requests.intake import PATIENCE_SECONDS, owners_of
+from bot.front.requests.intake import owners_of
 from bot.front.requests.recipe_form import SIZE
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_texts
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.store.people.preferences import PREVIEWS, Owner, Scope
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -146,7 +146,7 @@ async def change_settings(
         await _check_in_company(interaction, owner, options)
     if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
         await check_texts(interaction, [negative_prompt])
-    await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
+    await patiently(services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
     await interaction.edit_original_response(content=said)
 

@@ -23,11 +23,10 @@ from bot.front.recipes.options import MAX_CHOICE, reported_with
 from bot.front.recipes.preferences import check
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_styles import style_of, styles_of, suggest_styles
 from bot.front.requests.standing import check_texts
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.library.styles import Style
 from bot.store.rows.audit import By
@@ -150,7 +149,7 @@ async def add_style(
         example=await _example(interaction, example.strip()),
     )
     await check_texts(interaction, [style.prompt, style.negative_prompt])
-    await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, style, by)
+    await patiently(services.store.styles.put, style, by)
     said = services.texts(interaction).gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
     await interaction.edit_original_response(content=said)
 
@@ -215,7 +214,7 @@ async def remove_style(interaction: Interaction, name: str) -> None:
     by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.styles.remove, name, by):
+    if not await patiently(services.store.styles.remove, name, by):
         if find(name, services.styles):
             raise UserMistake("style_of_all")
         raise unknown_style(name, await styles_of(interaction))

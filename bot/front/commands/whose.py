@@ -27,13 +27,12 @@ from bot.front.gateway.command_tree import (
     make_command,
     make_menu,
 )
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import clean_sent
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.message_pictures import pictures_among, sent_file
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.front.uploads.sent_file import PICTURES, SentFile
-from bot.process.retries import while_unavailable
 from bot.store.moderation.known import Match
 from bot.texts.catalogue import Moment, Texts
 
@@ -149,7 +148,7 @@ async def _of_message(interaction: Interaction, guild_id: int, message: discord.
     known = services_of(interaction).store.known
     job_id = result_of(message, interaction.client.user.id)
     if job_id is not None:
-        matches = await while_unavailable(PATIENCE_SECONDS, known.of_job, guild_id, job_id)
+        matches = await patiently(known.of_job, guild_id, job_id)
         if matches:
             return [Found(hash=each.hash, matches=(each,), certain=True) for each in matches]
     services = services_of(interaction)
@@ -180,7 +179,7 @@ async def _look_up(interaction: Interaction, guild_id: int, files: Iterable[Sent
 
 async def _found(interaction: Interaction, guild_id: int, number: int, limit: int) -> Found:
     search = services_of(interaction).store.known.whose
-    matches = await while_unavailable(PATIENCE_SECONDS, search, guild_id, number, limit=limit)
+    matches = await patiently(search, guild_id, number, limit=limit)
     return Found(hash=number, matches=tuple(matches))
 
 

@@ -22,11 +22,10 @@ from bot.front.recipes.wildcard import (
     unknown_wildcard,
     wildcard_name,
 )
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.requests.standing import check_texts
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
 from bot.store.library.wildcards import Wildcard
 from bot.store.rows.audit import By
@@ -102,7 +101,7 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
     by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
     wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
     await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
-    await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, wildcard, by)
+    await patiently(services.store.wildcards.put, wildcard, by)
     said = services.texts(interaction).gettext(
         "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)
     )
@@ -143,7 +142,7 @@ async def remove_wildcard(interaction: Interaction, name: str) -> None:
     by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.remove, name, by):
+    if not await patiently(services.store.wildcards.remove, name, by):
         raise unknown_wildcard(name, await wildcards_of(interaction))
     said = services.texts(interaction).gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
     await interaction.edit_original_response(content=said)

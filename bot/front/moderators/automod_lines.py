@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
+from bot.front.services.patience import patiently
 from bot.front.services.server_cache import may_read
 from bot.front.services.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
-from bot.process.retries import while_unavailable
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
 
-PATIENCE_SECONDS = 2.0
 SHOWN_NAME = 100
 SHOWN_PATTERNS = 600
 
@@ -35,7 +34,7 @@ async def automod_lines(interaction: Interaction) -> list[str]:
 async def automod_standing(interaction: Interaction) -> tuple[AutomodState, tuple[AutomodRule, ...]]:
     """Return whether the rules of the server are applied, and the rules as far as they are known."""
     services, guild_id = services_of(interaction), interaction.guild_id or 0
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.automod.is_applied, guild_id):
+    if not await patiently(services.store.automod.is_applied, guild_id):
         return AutomodState.OFF, ()
     if not may_read(interaction):
         return AutomodState.NO_RIGHT, ()

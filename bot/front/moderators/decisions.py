@@ -32,10 +32,10 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, ackn
 from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
-from bot.front.requests.intake import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
+from bot.front.requests.intake import TOKEN_SECONDS, pressed_privately
 from bot.front.results.shown_again import show_content
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.store.moderation.appeals import Pressed
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.restrictions import Scope
@@ -103,7 +103,7 @@ async def submit(interaction: Interaction, act: str, review: str, *, reason: str
 async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> None:
     store, by = services_of(interaction).store, acting(interaction, reason)
     decide = store.reviews.decide
-    await while_unavailable(PATIENCE_SECONDS, decide, key, OUTCOMES[act], by, own=owns_server(interaction))
+    await patiently(decide, key, OUTCOMES[act], by, own=owns_server(interaction))
     if pressed_privately(interaction):  # of the list of reviews: no outbox edits this message
         await show_review(interaction, await store.review_messages.case(key, by.guild_id))
 
@@ -126,9 +126,7 @@ async def _block(interaction: Interaction, key: int, reason: str) -> None:
         guild = interaction.guild or await interaction.client.fetch_guild(guild_id)
         check_blockable(interaction, await guild.fetch_member(review.user_id))
     scope = Scope(guild_id=guild_id, user_id=review.user_id)
-    await while_unavailable(
-        PATIENCE_SECONDS, services.store.moderation.block, scope, acting(interaction, reason)
-    )
+    await patiently(services.store.moderation.block, scope, acting(interaction, reason))
     said = services.texts(interaction).gettext(
         "{member} can no longer ask for pictures in this server.", member=f"<@{review.user_id}>"
     )
@@ -168,9 +166,9 @@ async def appeal(interaction: Interaction, what: str, number: str, *, words: str
     said_by = {"words": tidy(words)[:MOST_WORDS]}
     if what == OF_JOB:
         button = _pressed(interaction)
-        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, who, button, **said_by)
+        await patiently(appeals.appeal_pictures, number, who, button, **said_by)
     elif number.isdecimal():
-        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), who, **said_by)
+        await patiently(appeals.appeal_refusal, int(number), who, **said_by)
     texts = services.texts(interaction)
     said = texts.gettext(
         "Moderators of this server will look at it again. You will be told what they decide."
@@ -185,7 +183,7 @@ async def shows_reviews(interaction: Interaction) -> bool:
     if interaction.guild_id is None:
         return True
     settings = services_of(interaction).store.reviews.settings
-    found = await while_unavailable(PATIENCE_SECONDS, settings, interaction.guild_id)
+    found = await patiently(settings, interaction.guild_id)
     return found.channel_id is not None
 
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from bot.domain.errors import UserMistake
 from bot.front.recipes.options import clean
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, services_of
-from bot.process.retries import while_unavailable
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.texts.markup import tidy
 
-PATIENCE_SECONDS = 2.0
 MAX_NAME = 60
 MAX_TERMS = 500
 MAX_TERM = 100  # characters
@@ -20,7 +19,7 @@ MAX_TERM = 100  # characters
 async def rules_of(interaction: Interaction) -> list[PromptRule]:
     """Return the rules of the server."""
     read = services_of(interaction).store.prompt_rules.of
-    return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id or 0)
+    return await patiently(read, interaction.guild_id or 0)
 
 
 def rule_name(text: str) -> str:

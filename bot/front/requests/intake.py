@@ -41,16 +41,15 @@ from bot.front.requests.standing import (
     under_policy,
     wants_private,
 )
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
-from bot.process.retries import while_unavailable
 from bot.store.people.preferences import Owner, owners_at
 from bot.telemetry.tracing import Span, Stages, about
 
 log = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
 APPEALABLE = ("rule_refused", "rule_automod")
 MAX_RULE = 255  # characters of a rule's name that are kept
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
@@ -124,16 +123,14 @@ async def preferences_of(interaction: Interaction) -> list[dict[str, Any]]:
     if not (await held_of(interaction)).standing.has_preferences:
         return []
     read = services_of(interaction).store.preferences.of
-    return await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
+    return await patiently(read, *owners_of(interaction))
 
 
 async def check_caps(interaction: Interaction, origin: Origin, recipe: Recipe) -> None:
     """Raise UserMistake where a cap is reached or a quota is used up already, before files are fetched."""
     services = services_of(interaction)
     charge = await charge_of(interaction, recipe)
-    await while_unavailable(
-        PATIENCE_SECONDS, services.store.jobs.check_caps, origin, caps=services.caps, charge=charge
-    )
+    await patiently(services.store.jobs.check_caps, origin, caps=services.caps, charge=charge)
 
 
 async def enqueue(
@@ -199,8 +196,7 @@ async def _checked(
     places = places_of(recipe, find_offer(recipe.model, services.offers))
     weight = (await held_of(interaction)).weight
     hold = await _hold(interaction, recipe, origin, weight=weight, places=places)
-    return await while_unavailable(
-        PATIENCE_SECONDS,
+    return await patiently(
         verb,
         _traced(interaction, origin),
         weight=weight,
@@ -255,7 +251,7 @@ async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
     hold = await _publication_hold(interaction, job) if published else None
     verb, origin = services_of(interaction).store.jobs.copy, _traced(interaction, origin)
-    copied = await while_unavailable(PATIENCE_SECONDS, verb, job.id, origin, index=index, hold=hold)
+    copied = await patiently(verb, job.id, origin, index=index, hold=hold)
     with about(copied.id, traceparent=copied.origin.traceparent):
         _answered_with(interaction, copied)  # its delivery will show it
     return copied

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import hash_of_file
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.sent_file import SentFile
-from bot.process.retries import while_unavailable
 
 
 async def clean_sent(interaction: Interaction, file: SentFile) -> bytes:
@@ -29,5 +28,5 @@ async def refuse_blocked(interaction: Interaction, png: bytes, *, what: str) -> 
     services = services_of(interaction)
     number = await services.hashing.run(hash_of_file, png)
     blocking = services.store.known.blocking
-    if await while_unavailable(PATIENCE_SECONDS, blocking, interaction.guild_id, number) is not None:
+    if await patiently(blocking, interaction.guild_id, number) is not None:
         raise UserMistake("start_known", what=what)

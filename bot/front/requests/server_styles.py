@@ -10,9 +10,8 @@ from discord.app_commands import Choice
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.recipes.options import Asked
 from bot.front.recipes.style import NO_STYLE, STYLE, find, style_choices, styled, unknown_style, with_style
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, services_of
-from bot.process.retries import while_unavailable
 from bot.store.library.styles import Style
 
 Levels = Sequence[Mapping[str, Any]]
@@ -23,7 +22,7 @@ async def styles_of(interaction: Interaction) -> list[Style]:
     services = services_of(interaction)
     if interaction.guild_id is None:
         return [*services.styles]
-    own = await while_unavailable(PATIENCE_SECONDS, services.store.styles.of, interaction.guild_id)
+    own = await patiently(services.store.styles.of, interaction.guild_id)
     return [*own, *services.styles]
 
 

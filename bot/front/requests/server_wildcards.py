@@ -11,9 +11,8 @@ from bot.domain.errors import StoreUnavailable
 from bot.domain.expansion import Phrase, read_phrase
 from bot.front.recipes.options import clean
 from bot.front.recipes.wildcard import drawing, wildcard_choices
-from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.process.threads import Check
 from bot.store.library.wildcards import Wildcard
 
@@ -25,7 +24,7 @@ async def wildcards_of(interaction: Interaction) -> list[Wildcard]:
     if interaction.guild_id is None:
         return []
     read = services_of(interaction).store.wildcards.of
-    return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id)
+    return await patiently(read, interaction.guild_id)
 
 
 async def written_out(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, role_ids, sender_of, services_of
-from bot.process.retries import while_unavailable
 from bot.sessions.theming import themed
 from bot.store.rows.sessions import GroupSession, Phase, round_over
-
-PATIENCE_SECONDS = 2.0
 
 
 async def session_here(interaction: Interaction) -> GroupSession | None:
@@ -17,7 +15,7 @@ async def session_here(interaction: Interaction) -> GroupSession | None:
     if interaction.guild_id is None or interaction.channel_id is None:
         return None
     read = services_of(interaction).store.sessions.here
-    return await while_unavailable(PATIENCE_SECONDS, read, interaction.channel_id)
+    return await patiently(read, interaction.channel_id)
 
 
 async def joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:

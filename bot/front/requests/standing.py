@@ -15,6 +15,7 @@ from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
 from bot.front.recipes.options import find_offer
 from bot.front.services.judges import Judgement, RulesHere, judgement
+from bot.front.services.patience import patiently
 from bot.front.services.server_cache import Ruled, may_read
 from bot.front.services.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.moderation.generosity import Privacy
@@ -23,13 +24,11 @@ from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
-from bot.process.retries import while_unavailable
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import Action
 from bot.store.moderation.standing import Requester, Standing
 from sdjax_engine.request import Offer
 
-PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
 EARLY_SECONDS = 0.5  # of the 3 s that Discord allows for an acknowledgement
 TIMES_FOR_LISTS = 4  # the time of one request, for all entries of a list
 HELD = "held"  # the key in an interaction's extras
@@ -81,7 +80,7 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     services = services_of(interaction)
     requester = requester_of(interaction, person)
     look = services.servers.look
-    standing, server = await while_unavailable(PATIENCE_SECONDS, look, services.store, requester)
+    standing, server = await patiently(look, services.store, requester)
     weight = services.weight_of(person)
 
     def decide_of(said: tuple[Said, ...]) -> Ruled:

@@ -10,13 +10,12 @@ from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.recipes.options import clean
-from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_blocked, check_texts, locale_for_all
+from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosts import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
-from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.rows.audit import By
 from bot.store.rows.sessions import GroupSession, Plan
@@ -144,11 +143,10 @@ async def _style(interaction: Interaction, name: str) -> dict[str, str]:
 async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | None) -> GroupSession:
     services = services_of(interaction)
     sessions = services.store.sessions
-    await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
+    await patiently(sessions.check_room, by.guild_id)  # before a thread is there
     locale = await locale_for_all(interaction)
     thread = await begin(interaction, parent, plan, Texts.for_locale(locale)) if parent else None
-    return await while_unavailable(
-        PATIENCE_SECONDS,
+    return await patiently(
         sessions.open,
         plan,
         by,

@@ -173,7 +173,7 @@ async def test_words_come_back_while_the_queue_is_away(
         raise StoreUnavailable("down")
 
     monkeypatch.setattr(type(served.store.prompt_rules), "put", put)
-    monkeypatch.setattr("bot.front.commands.rules.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("bot.front.services.patience.PATIENCE_SECONDS", 0.1)
     back = await refused_form(mina, await mina.submit(form, name="Blades", terms="sword\ndagger", also=""))
     assert fields(back)["terms"] == "sword\ndagger"
 
