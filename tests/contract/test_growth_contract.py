@@ -248,8 +248,8 @@ class Life:
         await moderation.lapse()
         for which in (
             {},
-            {"before": 5_000},
-            {"after": 5_000},
+            {"older_than": 5_000},
+            {"newer_than": 5_000},
             {"actor_id": OTHER},
             {"actor_id": 5},
             {"subject_id": OTHER},

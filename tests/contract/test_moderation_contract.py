@@ -145,9 +145,9 @@ async def test_the_log_is_read_by_person_and_act_and_in_pages(store: Store) -> N
     assert await log(store, subject_id=RAVI) == [everything[0], everything[3]]
     assert await log(store, person_id=OMAR) == everything[:1] + everything[2:3]
     assert await log(store, act=Act.UNBLOCK) == everything[:1]
-    assert await log(store, before=everything[1].id) == everything[2:]
-    assert await log(store, after=everything[2].id) == everything[:2]
-    assert await store.moderation.entries(HERE, after=everything[3].id, limit=1) == everything[2:3]
+    assert await log(store, older_than=everything[1].id) == everything[2:]
+    assert await log(store, newer_than=everything[2].id) == everything[:2]
+    assert await store.moderation.entries(HERE, newer_than=everything[3].id, limit=1) == everything[2:3]
     assert await store.moderation.entries(HERE, limit=2) == everything[:2]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from bot.domain.holds import MOST_REASON
 from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
+from bot.front.answers.paging import NEWER, OLDER, turned
 from bot.front.answers.permissions import moderated_server
 from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import Command, Option, for_moderators, make_command
@@ -34,9 +36,8 @@ from bot.texts.catalogue import Moment, Texts
 from bot.texts.markup import shown
 from bot.texts.mistakes import MISTAKES
 
-PAGE_ENTRIES = 10
 MOST_EXPORTED = 20_000
-OLDER, NEWER, EXPORT = "older", "newer", "export"
+EXPORT = "export"
 ACTS = MappingProxyType(
     {
         Act.BLOCK: locale_str("Blocks", words=True),
@@ -116,7 +117,7 @@ async def show_audit(
         person_id=None if member is None else member.id,
         act=None if act is None else Act(act),
     )
-    await _show(interaction, await newest_page(services_of(interaction).store.moderation, look))
+    await _show(interaction, await page_of(services_of(interaction).store.moderation, look))
 
 
 async def act_on(interaction: Interaction, way: str, key: int, person: int, kind: str) -> None:
@@ -128,35 +129,14 @@ async def act_on(interaction: Interaction, way: str, key: int, person: int, kind
         await _export(interaction, look)
         return
     await acknowledge_press(interaction)
-    await _show(interaction, await page_beside(services_of(interaction).store.moderation, look, way, key))
+    await _show(interaction, await page_of(services_of(interaction).store.moderation, look, way, key))
 
 
-async def newest_page(log: Moderation, look: Look) -> Page:
-    """Return the page of the newest entries."""
-    found = await _entries(log, look, limit=PAGE_ENTRIES + 1)
-    return Page(entries=tuple(found[:PAGE_ENTRIES]), older=len(found) > PAGE_ENTRIES, newer=False, look=look)
-
-
-async def page_beside(log: Moderation, look: Look, way: str, key: int) -> Page:
-    """Return the page beside the entry `key`; the newest page if no older or too few newer entries exist."""
-    if way == OLDER:
-        found = await _entries(log, look, before=key, limit=PAGE_ENTRIES + 1)
-        if found:
-            older = len(found) > PAGE_ENTRIES
-            return Page(entries=tuple(found[:PAGE_ENTRIES]), older=older, newer=True, look=look)
-    else:
-        found = await _entries(log, look, after=key, limit=PAGE_ENTRIES + 1)
-        if len(found) > PAGE_ENTRIES:
-            return Page(entries=tuple(found[-PAGE_ENTRIES:]), older=True, newer=True, look=look)
-    return await newest_page(log, look)
-
-
-async def _entries(
-    log: Moderation, look: Look, *, before: int | None = None, after: int | None = None, limit: int
-) -> list[Entry]:
-    return await log.entries(
-        look.guild_id, person_id=look.person_id, act=look.act, before=before, after=after, limit=limit
-    )
+async def page_of(log: Moderation, look: Look, way: str = "", key: int = 0) -> Page:
+    """Return the page of the newest entries, or the page beside the entry `key`."""
+    read = functools.partial(log.entries, look.guild_id, person_id=look.person_id, act=look.act)
+    found = await turned(read, way, key)
+    return Page(entries=found.rows, older=found.older, newer=found.newer, look=look)
 
 
 async def _show(interaction: Interaction, page: Page) -> None:
@@ -294,7 +274,8 @@ async def _export(interaction: Interaction, look: Look) -> None:
     """Send the entries as JSON lines to the moderator alone: as many of the newest as fit into a file."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    entries = await _entries(services.store.moderation, look, limit=MOST_EXPORTED)
+    log, limit = services.store.moderation, MOST_EXPORTED
+    entries = await log.entries(look.guild_id, person_id=look.person_id, act=look.act, limit=limit)
     if not entries:
         raise UserMistake("audit_empty")
     data, count = lines_of(entries)

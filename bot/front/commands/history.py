@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import logging
 from collections import Counter
@@ -20,6 +21,7 @@ from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing, State
 from bot.front.answers.controls import Button, Menu
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
+from bot.front.answers.paging import NEWER, OLDER, turned
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.gateway.command_tree import Command, Option, make_command
@@ -33,10 +35,8 @@ from bot.texts.markup import shown, tidy
 
 log = logging.getLogger(__name__)
 
-PAGE_JOBS = 10
 MAX_SEARCH = 32  # characters; they are part of the ids of buttons, which have at most 100
 SHOWN_PROMPT = 80
-OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of results to show again
 SHEET = "history.jpg"
 TILE_SECONDS = 5.0  # that a page waits for its pictures
@@ -90,7 +90,7 @@ async def show_history(interaction: Interaction, *, search: str = "", favourites
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     look = Look(tidy(clean(search)), starred=favourites)
-    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id, look))
+    await show_page(interaction, await page_of(services.store.jobs, interaction.user.id, look))
 
 
 async def show_page(interaction: Interaction, page: Page) -> None:
@@ -129,24 +129,10 @@ async def tile_of(services: Services, name: str | None) -> bytes | None:
         return None
 
 
-async def newest_page(jobs: Jobs, user_id: int, look: Look = EVERYTHING) -> Page:
-    """Return the page of the person's newest jobs, or of their newest favourites."""
-    found = await jobs.history(user_id, limit=PAGE_JOBS + 1, **asdict(look))
-    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False, look=look)
-
-
-async def page_beside(jobs: Jobs, user_id: int, look: Look, way: str, key: int) -> Page:
-    """Return the page beside the interaction `key`; the newest if no older or too few newer jobs exist."""
-    if way == OLDER:
-        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, **asdict(look))
-        if found:
-            older = len(found) > PAGE_JOBS
-            return Page(jobs=tuple(found[:PAGE_JOBS]), older=older, newer=True, look=look)
-    else:
-        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1, **asdict(look))
-        if len(found) > PAGE_JOBS:
-            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True, look=look)
-    return await newest_page(jobs, user_id, look)
+async def page_of(jobs: Jobs, user_id: int, look: Look = EVERYTHING, way: str = "", key: int = 0) -> Page:
+    """Return the page of the person's newest jobs or favourites, or the page beside the interaction `key`."""
+    found = await turned(functools.partial(jobs.history, user_id, **asdict(look)), way, key)
+    return Page(jobs=found.rows, older=found.older, newer=found.newer, look=look)
 
 
 def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -> discord.ui.LayoutView:
@@ -278,7 +264,7 @@ async def turn_page(interaction: Interaction, way: str, star: str, key: int, sea
     services.pace.admit(sender_of(interaction))
     await acknowledge_press(interaction)
     look = Look(search.removeprefix(":"), starred=bool(star))
-    await show_page(interaction, await page_beside(services.store.jobs, interaction.user.id, look, way, key))
+    await show_page(interaction, await page_of(services.store.jobs, interaction.user.id, look, way, key))
 
 
 async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:

@@ -128,13 +128,13 @@ class Moderation(Verbs):
         subject_id: int | None = None,
         person_id: int | None = None,
         act: Act | None = None,
-        before: int | None = None,
-        after: int | None = None,
+        older_than: int | None = None,
+        newer_than: int | None = None,
         limit: int,
     ) -> list[Entry]:
         """Return the rows of a server's log, or of all: the newest, or those next to an id, newest first.
 
-        `person_id` is the actor or the subject. With `before` the ids are smaller, with `after` larger.
+        `person_id` is the actor or the subject. `older_than` and `newer_than` are ids of rows.
         """
         column = audit.c
         look = sa.select(audit)
@@ -146,11 +146,11 @@ class Moderation(Verbs):
             look = look.where(column.subject_id == subject_id)
         if act is not None:
             look = look.where(column.act == act.value)
-        if before is not None:
-            look = look.where(column.id < before)
-        if after is not None:
-            look = look.where(column.id > after)
-        up = after is not None
+        if older_than is not None:
+            look = look.where(column.id < older_than)
+        if newer_than is not None:
+            look = look.where(column.id > newer_than)
+        up = newer_than is not None
         looks = [look]
         if person_id is not None:  # one statement for each index
             looks = [look.where(each == person_id) for each in (column.actor_id, column.subject_id)]

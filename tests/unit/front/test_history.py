@@ -7,10 +7,10 @@ import pytest
 from recipes import job_of, origin, recipe
 
 from bot.domain.jobs import Job, Showing, State
+from bot.front.answers.paging import PAGE_ROWS
 from bot.front.commands.history import (
     CONTROLS,
     MAX_SEARCH,
-    PAGE_JOBS,
     Look,
     Page,
     history_lines,
@@ -97,7 +97,7 @@ def test_a_result_that_came_as_a_direct_message_is_linked_there() -> None:
 def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
     ids = {"guild_id": 2**63 - 1, "channel_id": 2**63 - 1}
     long = job_of(State.DONE, recipe=recipe(prompt="*" * 500), origin=origin(2**63 - 1, **ids))
-    page = Page(jobs=(replace(long, message_id=2**63 - 1),) * PAGE_JOBS, older=True, newer=True)
+    page = Page(jobs=(replace(long, message_id=2**63 - 1),) * PAGE_ROWS, older=True, newer=True)
     (container,) = history_view(page, Texts.for_locale(language), now=1e9).to_components()
     text, _menu, row = container["components"]
     assert len(text["content"]) <= 4000
