@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from results import shows_result
 from serving import Served
 
 from bot.domain.jobs import Job
@@ -58,7 +59,7 @@ async def finished(served: Served, member: Member, prompt: str, **options: Any) 
     interaction = await member.imagine(prompt=prompt, **options)
     await member.message_of(interaction)
     job = await served.paint((await job_of(served.store, prompt)).id)
-    return job, await member.message_of(interaction, lambda message: bool(message["attachments"]))
+    return job, await member.message_of(interaction, shows_result)
 
 
 def give_role(sandbox: Sandbox, user_id: int, permissions: Permission) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from front_tools import ephemeral, text_of
+from results import shows_result
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -86,7 +87,7 @@ async def remix_form(served: Served, member: Member) -> dict[str, Any]:
     await member.message_of(interaction)
     (job,) = await served.store.jobs.active()
     await served.paint(job.id)
-    message = await member.message_of(interaction, lambda message: bool(message["attachments"]))
+    message = await member.message_of(interaction, shows_result)
     return await member.modal_of(await member.press(message, "Remix"))
 
 

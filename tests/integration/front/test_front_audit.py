@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from front_tools import Message, delete, ephemeral, finished, queued, text_of
+from results import shows_result
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -79,7 +80,7 @@ async def test_the_log_is_exported_as_json_lines_with_its_filter(served: Served,
     await blocks(served, 12)
     await served.store.moderation.unblock(Scope(guild_id=GUILD_ID, user_id=RAVI), MODERATOR)
     shown = await audit(mina, act="block", member=str(RAVI))
-    answer = await mina.message_of(await mina.press(shown, "Export"), lambda one: bool(one["attachments"]))
+    answer = await mina.message_of(await mina.press(shown, "Export"), shows_result)
     assert ephemeral(answer)
     assert text_of(answer) == "12 acts as JSON, one a line, the newest first."
     assert answer["attachments"][0]["filename"] == "audit.jsonl"

@@ -7,7 +7,7 @@ import zipfile
 from typing import Any
 
 from front_tools import delete, ephemeral, finished, gone, job_of, refusal, sees, text_of
-from results import labels
+from results import labels, shows_result
 from serving import Served, serving
 
 from bot.config import Config
@@ -18,7 +18,7 @@ from bot.store import Store
 
 
 def shown(message: dict[str, Any]) -> bool:
-    return bool(message["attachments"])
+    return shows_result(message)
 
 
 async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(

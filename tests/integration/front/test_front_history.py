@@ -7,6 +7,7 @@ from collections import Counter
 
 from front_tools import delete, ephemeral, finished, queued, text_of
 from recipes import origin, recipe
+from results import shows_result
 from serving import Served, serving
 
 from bot.config import Config
@@ -80,7 +81,7 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
     job, shown = await finished(served, ravi, "a secret", private=True)
     listed = await ravi.message_of(await ravi.use("history"))
     interaction = await ravi.press(listed, "Show one again, with its buttons", values=[job.id])
-    again = await ravi.message_of(interaction, lambda message: bool(message["attachments"]))
+    again = await ravi.message_of(interaction, shows_result)
     assert ephemeral(again)
     assert again["id"] != shown["id"]
     assert await ravi.pictures(again) == await ravi.pictures(shown)

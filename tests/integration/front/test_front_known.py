@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 from front_tools import refusal, text_of
+from results import shows_result
 from serving import Served
 from shapes import file_of, sent_again, shapes
 
@@ -31,7 +32,7 @@ async def painted(served: Served, member: Member, prompt: str, picture: PIL.Imag
     name = await served.artifacts.put(file_of(picture), ".png")
     hashes = Hashes(result=hash_of(picture))
     job = await served.store.leases.complete(claim, artifact=name, seconds=1.0, hashes=hashes)
-    return job, await member.message_of(interaction, lambda message: bool(message["attachments"]))
+    return job, await member.message_of(interaction, shows_result)
 
 
 async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_menu(
@@ -98,7 +99,7 @@ async def test_a_found_picture_is_blocked_by_its_button_and_refused_to_start_fro
     await refusal(mina, await mina.submit(opened, reason=""))
     opened = await mina.modal_of(await mina.press(page, "Block this picture"))
     assert "blocked already" in await refusal(mina, await mina.submit(opened, reason=""))
-    listed = await mina.message_of(await mina.use("known show"), lambda said: bool(said["attachments"]))
+    listed = await mina.message_of(await mina.use("known show"), shows_result)
     assert listed["attachments"][0]["filename"].startswith("SPOILER_")
     start = ("boat.jpg", sent_again(boat), "image/jpeg")
     refused = await refusal(ravi, await ravi.imagine(prompt="a tiger", image=start))
@@ -159,6 +160,6 @@ async def test_two_pictures_of_one_message_that_are_alike_have_one_button(
         name = await served.artifacts.put(encode_png(np.asarray(grey), claim.request), ".png")
         hashes = Hashes(result=hash_of(grey))
         await served.store.leases.complete(claim, artifact=name, seconds=1.0, hashes=hashes)
-    message = await ravi.message_of(interaction, lambda seen: bool(seen["attachments"]))
+    message = await ravi.message_of(interaction, shows_result)
     told = await refusal(mina, await mina.menu(message, MENU))
     assert told.count("asked for it, as picture") == 2

@@ -7,6 +7,7 @@ from typing import Any
 
 import PIL.Image
 from front_tools import ephemeral, finished, queued, refusal, text_of
+from results import shows_result
 from serving import Served
 
 from bot.front.recipes.variations import NEAR_STRENGTH
@@ -37,7 +38,7 @@ async def test_a_picture_is_varied_a_little_eight_times(served: Served, ravi: Me
         assert [variation.strength for variation in recipe.variations] == [NEAR_STRENGTH] * times
         job = await served.paint(near.id)
         message = await ravi.wait_for_message(
-            lambda found, wanted=answer["id"]: found["id"] == wanted and bool(found["attachments"])
+            lambda found, wanted=answer["id"]: found["id"] == wanted and shows_result(found)
         )
         assert "varied by seed" in text_of(message)
     told = await refusal(ravi, await ravi.press(message, "More", values=[message_value(message, 1)]))
@@ -100,7 +101,7 @@ async def test_the_menus_of_a_large_grid_show_one_picture_alone_and_paint_others
     job, message = await finished(served, ravi, "boats", variants=5, seed=5)
     alone = await ravi.message_of(
         await ravi.press(message, "Show one picture alone", values=["2"]),
-        lambda shown: bool(shown["attachments"]),
+        shows_result,
     )
     assert "seed 7" in text_of(alone)
     await ravi.message_of(await ravi.press(message, "Paint others like one", values=["2"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from front_tools import Message, queued, text_of
+from results import shows_result
 from serving import Served, serving
 
 from bot.config import Config, DiscordConfig
@@ -35,7 +36,7 @@ async def paint_all(served: Served) -> None:
 
 async def painted(member: Member, message: Message) -> None:
     """Wait until this message shows a picture."""
-    await member.wait_for_message(lambda one: one["id"] == message["id"] and bool(one["attachments"]))
+    await member.wait_for_message(lambda one: one["id"] == message["id"] and shows_result(one))
 
 
 async def test_waiting_messages_show_the_pauses_word_and_are_painted_after_its_end(
@@ -105,4 +106,4 @@ async def test_two_fronts_show_and_apply_the_same_pause(
         await store.moderation.resume(SERVER, MODERATOR)
         await paint_all(served)
         await painted(mina, here)
-        await mina.message_of(direct, lambda one: bool(one["attachments"]), channel="dm")
+        await mina.message_of(direct, shows_result, channel="dm")

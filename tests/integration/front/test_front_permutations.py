@@ -8,6 +8,7 @@ import aiohttp
 import discord
 import pytest
 from front_tools import ephemeral, fields, refusal, refused_form, text_of
+from results import shows_result
 from serving import Served, serving
 
 from bot.config import Config
@@ -57,7 +58,7 @@ async def test_number_and_cost_are_confirmed_and_each_prompt_becomes_a_job_with_
         await served.paint(job.id)
     shown = [
         await ravi.wait_for_message(
-            lambda message, colour=colour: colour in text_of(message) and bool(message["attachments"])
+            lambda message, colour=colour: colour in text_of(message) and shows_result(message)
         )
         for colour in ("red", "blue")
     ]
@@ -90,8 +91,8 @@ async def test_the_form_works_after_a_restart_and_keeps_a_private_request_privat
         assert all(map(ephemeral, await ravi.messages()))
         for job in await jobs_of(store):
             await served.paint(job.id)
-        await ravi.wait_for_message(lambda m: "blue" in text_of(m) and bool(m["attachments"]))
-        await ravi.wait_for_message(lambda m: "red" in text_of(m) and bool(m["attachments"]))
+        await ravi.wait_for_message(lambda m: "blue" in text_of(m) and shows_result(m))
+        await ravi.wait_for_message(lambda m: "red" in text_of(m) and shows_result(m))
 
 
 async def test_the_checkbox_of_the_form_says_who_sees_the_pictures(
@@ -169,7 +170,7 @@ async def test_a_message_that_discord_does_not_take_ends_the_row_and_keeps_the_f
     assert "1 of 3 prompts are in the queue. Discord took no further message" in text_of(told)
     (job,) = await jobs_of(served.store)
     await served.paint(job.id)
-    await ravi.wait_for_message(lambda message: "red" in text_of(message) and bool(message["attachments"]))
+    await ravi.wait_for_message(lambda message: "red" in text_of(message) and shows_result(message))
 
 
 async def test_a_list_is_stored_drawn_from_by_the_seed_and_removed(

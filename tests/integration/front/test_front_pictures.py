@@ -8,6 +8,7 @@ from typing import Any
 
 import PIL.Image
 from front_tools import delete, ephemeral, finished, job_of, queued, refusal, text_of
+from results import shows_result
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -134,9 +135,7 @@ async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_
         assert varied.recipe.variants == 3
         await store.jobs.cancel(varied.id, user_id=None)
 
-        alone = await ravi.message_of(
-            await ravi.press(message, "U3"), lambda message: bool(message["attachments"])
-        )
+        alone = await ravi.message_of(await ravi.press(message, "U3"), shows_result)
         await ravi.message_of(await ravi.press(alone, "Enlarge"))
         larger = await job_of(store, "boats")
         assert larger.recipe.init_image == job.images[2].artifact

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import sqlalchemy as sa
 from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
+from results import shows_result
 from serving import Served, until
 
 from bot.domain.errors import MissingArtifact
@@ -39,9 +40,7 @@ async def test_the_export_has_only_the_persons_own_data(served: Served, ravi: Me
     await finished(served, omar, "a tree")
     job, _ = await finished(served, ravi, "a boat")
     message = await asked_about(ravi)
-    export = await ravi.message_of(
-        await ravi.press(message, "Export"), lambda answer: bool(answer["attachments"])
-    )
+    export = await ravi.message_of(await ravi.press(message, "Export"), shows_result)
     assert ephemeral(export)
     assert text_of(export).startswith("1 request of yours is kept.")
     async with aiohttp.ClientSession() as session, session.get(export["attachments"][0]["url"]) as file:
@@ -52,7 +51,7 @@ async def test_the_export_has_only_the_persons_own_data(served: Served, ravi: Me
 
 async def exported(member: Member, interaction: str) -> tuple[Message, list[str]]:
     """The answer with a part of the export, and the prompts in it."""
-    answer = await member.message_of(interaction, lambda message: bool(message["attachments"]))
+    answer = await member.message_of(interaction, shows_result)
     archive = zipfile.ZipFile(io.BytesIO(await member.attachment_bytes(answer)))
     said = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("requests")]
     return answer, [request["prompt"] for page in said for request in page]
@@ -175,7 +174,7 @@ async def test_a_result_delivered_during_the_deletion_is_deleted_too(
     await sending.wait()
     await forget(served.store.erasure, served.bot.services.files, user_id=RAVI)
     deleted.set()
-    await ravi.wait_for_message(lambda message: bool(message["attachments"]))
+    await ravi.wait_for_message(shows_result)
 
     async def gone() -> bool:
         return not any(message["attachments"] for message in await ravi.messages())

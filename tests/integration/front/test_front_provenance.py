@@ -12,6 +12,7 @@ import PIL.Image
 import pytest
 from front_tools import ephemeral, finished, job_of, text_of
 from manifests import read_manifest
+from results import shows_result
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -72,7 +73,7 @@ async def test_a_grid_and_its_original_files_are_signed(signed: Served, ravi: Me
     assert read_recipe(io.BytesIO(grid)).seed == 5
     assert alts(message) == ["AI-generated · boats, pictures 1 to 2 of 2, seeds 5, 6"]
     answer = await ravi.message_of(
-        await ravi.press(message, "Files"), lambda found: ephemeral(found) and bool(found["attachments"])
+        await ravi.press(message, "Files"), lambda found: ephemeral(found) and shows_result(found)
     )
     with zipfile.ZipFile(io.BytesIO(await ravi.attachment_bytes(answer))) as archive:
         files = [archive.read(name) for name in archive.namelist()]
@@ -132,7 +133,7 @@ async def test_a_picture_that_must_be_signed_and_cannot_be_is_held_until_it_can(
         await until(held)
         assert not shown["attachments"]
         signer.broken = False
-        message = await ravi.message_of(interaction, lambda message: bool(message["attachments"]))
+        message = await ravi.message_of(interaction, shows_result)
         assert await signing.health() == WELL
         signer.broken = True
         answer = await ravi.message_of(

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
+from results import shows_result
 from serving import Served, until
 
 from bot.domain.jobs import State
@@ -155,7 +156,7 @@ async def test_a_request_that_was_partly_painted_says_so_when_it_is_cancelled(
     told = await ravi.message_of(await ravi.use("cancel"))
     kept = "1 of 3 pictures were painted already and are kept."
     assert text_of(told).strip() == f"Cancelled: a boat\n{kept}"
-    shown = await ravi.wait_for_message(lambda message: bool(message["attachments"]))
+    shown = await ravi.wait_for_message(shows_result)
     assert "2 of 3 pictures were cancelled." in text_of(shown)
     listed = await ravi.message_of(await ravi.use("history"))
     assert "3 pictures · painted: 1, cancelled: 2 · " in text_of(listed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, text_of
+from results import shows_result
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -79,9 +80,7 @@ def option_of(message: Message) -> str:
 
 async def pictured(member: Member, message: Message) -> Message:
     """Wait until a message shows its picture, and return it."""
-    return await member.wait_for_message(
-        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
-    )
+    return await member.wait_for_message(lambda seen: seen["id"] == message["id"] and shows_result(seen))
 
 
 async def says(member: Member, message: Message, words: str, *, channel: str | None = None) -> Message:
@@ -112,9 +111,7 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     denied = await ravi.press(review, "Approve")
     assert "You need the permission Manage Messages" in await refusal_in(ravi, denied)
     await wei.press(review, "Approve")
-    shown = await ravi.wait_for_message(
-        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
-    )
+    shown = await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and shows_result(seen))
     assert "waiting for moderators" not in text_of(shown)
     over = await says(wei, review, f"<@{WEI}>", channel="general")
     assert (over["attachments"], has_button(over, "review:")) == ([], False)
@@ -155,12 +152,10 @@ async def test_of_several_moderators_the_first_decides_and_the_others_are_told_a
     await says(wei, review, f"<@{WEI}>", channel="general")
     late = await mina.submit(form, reason="no")
     assert "decided already" in await refusal_in(mina, late)
-    shown = await ravi.wait_for_message(
-        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
-    )
+    shown = await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and shows_result(seen))
     assert covers(shown)
     original = await ravi.message_of(
-        await ravi.press(shown, "Files"), lambda seen: ephemeral(seen) and bool(seen["attachments"])
+        await ravi.press(shown, "Files"), lambda seen: ephemeral(seen) and shows_result(seen)
     )
     assert covers(original)
     assert [entry.act for entry in await served.store.moderation.entries(GUILD_ID, limit=9)][:1] == [
@@ -251,9 +246,7 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
     assert "Held by the rule Blades." in text_of(review)
     assert not [seen for seen in await ravi.messages() if "a sword in a stone" in str(seen)]
     await wei.press(review, "Approve")
-    await ravi.wait_for_message(
-        lambda seen: "a sword in a stone" in text_of(seen) and bool(seen["attachments"])
-    )
+    await ravi.wait_for_message(lambda seen: "a sword in a stone" in text_of(seen) and shows_result(seen))
     interaction = await ravi.imagine(prompt="a fog and a sword")
     refused = await ravi.wait_for_message(lambda seen: has_button(seen, "appeal:refused:"))
     assert "Fog" in await refusal(ravi, interaction)
@@ -267,9 +260,7 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
     await wei.press(appeal, "Accept")
     await says(wei, appeal, f"<@{WEI}> has accepted the appeal", channel="general")
     await served.paint((await job_of(served.store, "a fog and a sword")).id)
-    await ravi.wait_for_message(
-        lambda seen: "a fog and a sword" in text_of(seen) and bool(seen["attachments"])
-    )
+    await ravi.wait_for_message(lambda seen: "a fog and a sword" in text_of(seen) and shows_result(seen))
     # A declined appeal of a person who takes no direct messages: the next answer tells them.
     interaction = await ravi.imagine(prompt="fog alone")
     refused = await ravi.wait_for_message(
@@ -322,7 +313,7 @@ async def test_no_message_has_words_of_a_person_after_everything_of_theirs_is_de
     await served.store.reviews.set_channel(GENERAL, BY)
     _, mine = await painted(served, ravi, "a quokka", variants=2)
     mine = await pictured(ravi, mine)
-    await mina.message_of(await mina.press(mine, "U1"), lambda shown: bool(shown["attachments"]))
+    await mina.message_of(await mina.press(mine, "U1"), shows_result)
     _, others = await painted(served, mina, "a gnome")
     form = await ravi.modal_of(await ravi.menu(await pictured(mina, others), REPORT))
     await ravi.message_of(await ravi.submit(form, reason="it ate my quokka"))

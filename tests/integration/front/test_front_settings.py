@@ -114,8 +114,7 @@ async def test_all_mistakes_of_a_form_are_named_each_on_its_line(served: Served,
     told = await refusal(ravi, await ravi.submit(form, settings="guidence 7, steps many, size 9x9, seed 1"))
     lines = told.strip().split("\n")
     assert [line.partition(":")[0] for line in lines] == [
-        "- “guidence 7” is not a setting",
-        "- “seed 1” is not a setting",
+        "- “guidence 7, seed 1” is not a setting",
         "- The setting steps takes a number, not “many”",
         "- demo does not paint 9x9",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from front_tools import ephemeral, finished, refusal, text_of
 from recipes import origin, recipe
+from results import shows_result
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -18,7 +19,7 @@ async def test_a_result_is_shown_again_by_its_id_to_the_person_alone(
     job, message = await finished(served, ravi, "a boat")
     for member in (ravi, omar):
         interaction = await member.use("show", job=f" {job.id.upper()} ")
-        again = await member.message_of(interaction, lambda seen: bool(seen["attachments"]))
+        again = await member.message_of(interaction, shows_result)
         assert ephemeral(again)
         assert "a boat" in text_of(again)
         assert await member.pictures(again) == await member.pictures(message)

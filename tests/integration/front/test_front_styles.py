@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from front_tools import fields, finished, job_of, refusal, text_of
+from results import shows_result
 from serving import Served, serving
 
 from bot.config import Config
@@ -46,9 +47,7 @@ async def test_a_style_is_added_suggested_used_and_named_under_the_picture(
     assert (recipe.style, recipe.negative_prompt) == ("Ink", "photo")
     assert (recipe.num_inference_steps, recipe.guidance_scale) == (30, 3.0)
     await served.paint(job.id)
-    await ravi.wait_for_message(
-        lambda message: "style Ink" in text_of(message) and bool(message["attachments"])
-    )
+    await ravi.wait_for_message(lambda message: "style Ink" in text_of(message) and shows_result(message))
     shown = await refusal(ravi, await ravi.use("style show", name="ink"))
     assert "ink drawing of {prompt}" in shown
     assert "without: photo" in shown

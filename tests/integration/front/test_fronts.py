@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 from front_tools import text_of
 from recipes import origin, recipe
+from results import shows_result
 from serving import Served, serving, until
 
 from bot.config import Config, DiscordConfig
@@ -55,7 +56,7 @@ async def test_each_front_answers_its_shards_and_delivers_the_results_of_its_job
     for job in jobs.values():
         await first.paint(job.id)
     for channel, interaction in asked.items():
-        await mina.message_of(interaction, lambda message: bool(message["attachments"]), channel=channel)
+        await mina.message_of(interaction, shows_result, channel=channel)
         assert len(await mina.messages(channel)) == 1
 
 
@@ -72,7 +73,7 @@ async def test_another_front_delivers_the_results_of_a_dead_front(
     await first.paint(job.id)
     assert await first.store.deliveries.claim("first", limit=9) == []
     assert await Processes(first.store.shared).release_dead() == ["second"]
-    await mina.message_of(interaction, lambda message: bool(message["attachments"]))
+    await mina.message_of(interaction, shows_result)
     assert len(await mina.messages()) == 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
-from results import text_of
+from results import shows_result, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -17,7 +17,7 @@ SIDE = 64
 
 
 async def finished(member: Member, interaction: str) -> Message:
-    return await member.message_of(interaction, lambda message: bool(message["attachments"]), timeout=60.0)
+    return await member.message_of(interaction, shows_result, timeout=60.0)
 
 
 async def tiles(member: Member, message: Message) -> list[bytes]:

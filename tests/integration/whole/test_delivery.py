@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
-from results import labels, text_of
+from results import labels, shows_result, text_of
 from serving import DEADLINE, Served, serving, until
 
 from bot.config import Config
@@ -74,7 +74,7 @@ async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Jo
 
 
 async def with_picture(member: Member) -> Message:
-    return await member.wait_for_message(lambda message: bool(message["attachments"]))
+    return await member.wait_for_message(shows_result)
 
 
 async def logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
@@ -175,7 +175,7 @@ async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: 
     await ask(yuna, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.FAILED})
-    await yuna.wait_for_message(lambda message: "장치가 응답하지 않아 다시 시작했습니다." in text_of(message))
+    await yuna.wait_for_message(lambda message: "장치에 오류가 났습니다. 한 번 더 시도합니다." in text_of(message))
     await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
     await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
 
@@ -331,7 +331,7 @@ async def test_a_channel_that_refused_a_size_gets_smaller_files_and_is_not_asked
             _, job = await ask(mina, store)
             await paint(served, job.id)
             async with asyncio.timeout(DEADLINE):
-                while sum(bool(each["attachments"]) for each in await mina.messages()) < count:  # noqa: ASYNC110 - no event
+                while sum(shows_result(each) for each in await mina.messages()) < count:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0.05)
         refused = [each.status for each in seen if isinstance(each, Exchange)].count(413)
         served.bot.limits_on_files._learned.clear()

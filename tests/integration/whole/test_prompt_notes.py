@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from results import shows_result
 from serving import Served
 
 from bot.config import ModelConfig
@@ -18,7 +19,7 @@ async def painted(member: Member, **options: Any) -> str:
     """What the finished message of a request says."""
 
     def finished(message: dict[str, Any]) -> bool:
-        return bool(message["attachments"])
+        return shows_result(message)
 
     message = await member.message_of(await member.imagine(**options), finished, timeout=TIMEOUT)
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)

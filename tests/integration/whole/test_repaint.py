@@ -15,6 +15,7 @@ import numpy as np
 import PIL.Image
 import pytest
 from recipes import origin, recipe
+from results import shows_result
 from serving import Served, until, working
 from test_worker import make_worker
 
@@ -49,7 +50,7 @@ def name_of(job: Job, index: int = 0) -> str:
 
 
 async def finished(member: Member, interaction: str) -> dict[str, Any]:
-    return await member.message_of(interaction, lambda message: bool(message["attachments"]), timeout=60.0)
+    return await member.message_of(interaction, shows_result, timeout=60.0)
 
 
 async def pixels(artifacts: Artifacts, name: str) -> bytes:

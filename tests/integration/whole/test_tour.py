@@ -16,6 +16,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
+from results import shows_result
 from serving import Served, serving, until, working
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
@@ -166,7 +167,7 @@ async def paint_and_pick(evening: Evening) -> Message:
     await omar.result(near)
     assert "Seed: 7" in text_of(await mina.answer(info))
     assert text_of(await wei.answer(await wei.choose(grid, "more", "star")))
-    files = await mina.answer(await mina.press(grid, "files"), has=lambda seen: bool(seen["attachments"]))
+    files = await mina.answer(await mina.press(grid, "files"), has=shows_result)
     assert files["attachments"][0]["filename"].endswith(".zip")
     await yuna.member.react(grid, "⭐")
     await mina.fill(await mina.press(varied, "delete"))  # her own; a form asks for confirmation
@@ -204,7 +205,7 @@ async def use_menus(evening: Evening, grid: Message, monkeypatch: pytest.MonkeyP
     text = await wei.member.say(A1111)
     told = await ravi.fill(await ravi.menu(text, use_recipe.NAME), settings="size 64x64, steps 3")
     assert "a red circle" in text_of(await ravi.result(told))
-    alone = await yuna.answer(await yuna.press(grid, "files"), has=lambda seen: bool(seen["attachments"]))
+    alone = await yuna.answer(await yuna.press(grid, "files"), has=shows_result)
     archive = zipfile.ZipFile(io.BytesIO(await yuna.member.attachment_bytes(alone)))
     file = await wei.member.say("", (archive.namelist()[0], archive.read(archive.namelist()[0]), "image/png"))
     assert "**예**" in text_of(await yuna.answer(await yuna.menu(file, made_by_ai.NAME)))
@@ -228,17 +229,13 @@ async def look_back(evening: Evening, grid: Message) -> None:
     await omar.press(older, "history", kind="newer")
     await omar.sees(page, lambda said: said == first)
     found = await omar.answer(await omar.use("history", search="blue star"))
-    again = await omar.answer(
-        await omar.choose(found, "history_show", ""), has=lambda seen: bool(seen["attachments"])
-    )
+    again = await omar.answer(await omar.choose(found, "history_show", ""), has=shows_result)
     assert "blue star" in text_of(again)
     assert "a red circle" in text_of(await wei.answer(await wei.use("history", favourites=True)))
     await until(lambda: stars(evening.served.store, PEOPLE[2].id))
     assert "a red circle" in text_of(await yuna.answer(await yuna.use("history", favourites=True)))
     [*_, job] = await evening.ravi.suggested("show", "job", "a red circle")
-    shown = await evening.ravi.answer(
-        await evening.ravi.use("show", job=job), has=lambda seen: bool(seen["attachments"])
-    )
+    shown = await evening.ravi.answer(await evening.ravi.use("show", job=job), has=shows_result)
     assert "a red circle" in text_of(shown)
     for guest in evening.guests.values():
         assert text_of(await guest.answer(await guest.use("stats")))
@@ -312,7 +309,7 @@ async def keep_order(evening: Evening) -> None:
     await mina.press(older, "audit", kind="newer")
     newest = await mina.sees(older, lambda said: said == first)
     exported = await mina.press(newest, "audit", kind="export")
-    await mina.answer(exported, has=lambda seen: bool(seen["attachments"]))
+    await mina.answer(exported, has=shows_result)
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
 
 
@@ -341,9 +338,7 @@ async def tidy_up(evening: Evening) -> None:
         assert name in text_of(await mina.answer(await mina.use(f"{command} remove", name=name)))
     assert await mina.suggested("wildcard show", "name", "") == []
     page = await wei.answer(await wei.use("privacy"))
-    await wei.answer(
-        await wei.press(page, "privacy", kind="export"), has=lambda seen: bool(seen["attachments"])
-    )
+    await wei.answer(await wei.press(page, "privacy", kind="export"), has=shows_result)
     await wei.press(page, "privacy", kind="ask")
     sure = await wei.sees(page, lambda said: "无法撤销" in said)
     await wei.press(sure, "privacy", kind="forget")

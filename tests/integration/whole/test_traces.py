@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from collector import CollectedSpan, Collector, collecting
+from results import shows_result
 from serving import serving, until, working
 
 from bot.config import Config, ModelConfig
@@ -58,7 +59,7 @@ async def front(
 async def spans(front: None, worker: Worker, mina: Member, collector: Collector) -> list[CollectedSpan]:
     """All spans of a job of two images, in the order of their beginnings."""
     asked = await mina.imagine(prompt=PROMPT, variants=2)
-    await mina.message_of(asked, lambda message: bool(message["attachments"]), timeout=SECONDS)
+    await mina.message_of(asked, shows_result, timeout=SECONDS)
 
     async def arrived() -> bool:
         names = [span.name for span in collector.spans]

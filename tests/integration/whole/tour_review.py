@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from results import shows_result
 from tour import Guest, Message, custom_ids, matches, text_of
 
 from bot.front.commands import report
@@ -33,7 +34,7 @@ async def review_everything(guests: dict[str, Guest], store: Store) -> None:
     await press(mina, appeal, "accept")
 
     shown = await ravi.member.wait_for_message(
-        lambda seen: seen["id"] == held["id"] and bool(seen["attachments"]), timeout=120.0
+        lambda seen: seen["id"] == held["id"] and shows_result(seen), timeout=120.0
     )
     await store.policies.put(PolicyScope.SERVER, GUILD_ID, {"review": None}, BY)
     told = await yuna.fill(await yuna.menu(shown, report.NAME), reason="a test too")
