@@ -80,7 +80,7 @@ async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -
 async def _is_own(interaction: Interaction, digest: str) -> bool:
     """Return whether a file is one that the bot painted, for anyone; `digest` as `digest_of` returns it."""
     is_result = services_of(interaction).store.known.is_result
-    return await while_unavailable(PATIENCE_SECONDS, is_result, name_of_png(digest))
+    return await patiently(is_result, name_of_png(digest))
 
 
 async def _has_watermark(interaction: Interaction, png: bytes) -> bool:
@@ -89,7 +89,7 @@ async def _has_watermark(interaction: Interaction, png: bytes) -> bool:
     number = await services.hashing.run(services.signing.number_in, png)
     if number is None:
         return False
-    return await while_unavailable(PATIENCE_SECONDS, services.store.known.begins_with, digits_of(number))
+    return await patiently(services.store.known.begins_with, digits_of(number))
 
 
 async def _is_known(interaction: Interaction, png: bytes) -> bool:

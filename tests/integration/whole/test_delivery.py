@@ -175,7 +175,8 @@ async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: 
     await ask(yuna, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.FAILED})
-    await yuna.wait_for_message(lambda message: "장치에 오류가 났습니다. 한 번 더 시도합니다." in text_of(message))
+    said = "장치에 오류가 났습니다. 한 번 더 시도합니다."
+    await yuna.wait_for_message(lambda message: said in text_of(message))
     await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
     await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
 
