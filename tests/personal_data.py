@@ -99,7 +99,7 @@ TABLES: Mapping[str, Kept] = {
     "restrictions": Kept(
         number="by",
         kept={
-            "user_id": "a block of the person stays until it ends, or everybody could lift their own",
+            "user_id": "a block of the person stays until it ends, or each person could lift their own block",
             "reason": ACT,
         },
         other="kind guild_id channel_id until at",

@@ -27,7 +27,7 @@ def message_address(job: Job) -> str | None:
 
 
 def parent_line(job: Job, texts: Texts) -> Iterator[str]:
-    """Yield the message that a job came from, as a link if everybody can see that message."""
+    """Yield the message that a job came from, as a link if everyone here can see that message."""
     parent = job.origin.parent
     if parent is None:
         return

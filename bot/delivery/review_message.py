@@ -151,7 +151,9 @@ def _state(case: Case, texts: Texts, *, private: bool) -> Iterator[str]:
             )
         elif held:
             yield texts.gettext(
-                "Whoever sees this channel sees it. Without a decision it is withheld {until}.", until=until
+                "All members of this channel see the picture. Without a decision the picture is withheld "
+                "{until}.",
+                until=until,
             )
         else:
             yield texts.gettext("Without a decision nothing changes; the review ends {until}.", until=until)

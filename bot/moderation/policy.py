@@ -31,7 +31,7 @@ class Policy:
     `cost_of` in `limits` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
     the person's in the fair order. With `review` results go to moderators first. `flagged` is how pictures of
     the levels 1, 2 and 3 are treated, `flagged_age_restricted` the same in channels for adults alone.
-    `language` is that of messages which everybody in the channel sees.
+    `language` is that of messages that the whole channel sees.
     """
 
     paint: bool | None = None

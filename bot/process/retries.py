@@ -71,7 +71,7 @@ async def keep_running(
 ) -> T:
     """Run `work`, again after each error, until it returns or raises one of `fatal`; log each error.
 
-    The pauses grow up to LONGEST_RESTART seconds. They begin anew after work that ran for longer.
+    The pauses grow up to LONGEST_RESTART seconds. After work that ran for longer the pauses are short again.
     """
     seconds = FIRST_RESTART
     while True:

@@ -298,8 +298,8 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             picture=names.pgettext("name", paint_from_menu().name),
         ),
         texts.gettext(
-            "**{made_by_ai}** in the same menu says which marks of AI a picture has. Leave them in: whoever "
-            "uses the bot may not remove the marks that say that its pictures are AI-generated.",
+            "**{made_by_ai}** in the same menu says which marks of AI a picture has. The marks say that the "
+            "bot's pictures are AI-generated: people who use the bot may not remove the marks.",
             made_by_ai=names.pgettext("name", made_by_ai_menu().name),
         ),
         texts.gettext(

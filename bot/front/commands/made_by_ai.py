@@ -1,4 +1,4 @@
-"""“Made by AI?” in the menu of a message: what the marks of its pictures say, for everybody, never who."""
+"""“Made by AI?” in the menu of a message: what the marks of its pictures say, for every member, never who."""
 
 from __future__ import annotations
 

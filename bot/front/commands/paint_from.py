@@ -144,7 +144,7 @@ async def _of_job(interaction: Interaction, offered: PicturesOffered, picture: O
 
 
 def _parent(interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture) -> Parent:
-    """Return the job of the picture, with its message where everybody here can see that."""
+    """Return the job of the picture, with its message where everyone here can see that."""
     seen = not offered.private
     return Parent(
         job_id=offered.job_id,

@@ -104,7 +104,7 @@ async def accept(
 
 
 def parent_of(interaction: Interaction, job_id: str, descent: Descent, index: int | None = None) -> Parent:
-    """Return the job of the pressed button as a parent, with the message that everybody here can see."""
+    """Return the job of the pressed button as a parent, with the message that everyone here can see."""
     parent = Parent(job_id=job_id, descent=descent, index=index)
     if interaction.message is None or pressed_privately(interaction):
         return parent

@@ -282,7 +282,7 @@ def under_policy(origin: Origin, policy: Policy) -> Origin:
 
 
 async def locale_for_all(interaction: Interaction) -> str:
-    """Return the language that a policy gives to messages for everybody here, or else the person's."""
+    """Return the language that a policy gives to messages for everyone here, or else the person's."""
     language = (await held_of(interaction)).policy.language
     return language or services_of(interaction).locale(interaction)
 

@@ -1,4 +1,4 @@
-"""The button that shows a private result to everybody in the channel."""
+"""The button that shows a private result to the whole channel."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class NotPublic(OSError):
 class PublicResolver(AbstractResolver):
     """Gives the addresses of `resolver` that lie on the public internet, but all of the hosts in `private`.
 
-    Whoever answers for a name may answer with an address of this machine or of its network.
+    A name server may answer a name of its own with an address of this machine or of its network.
     """
 
     def __init__(self, resolver: AbstractResolver, *, private: Collection[str]) -> None:

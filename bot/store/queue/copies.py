@@ -50,9 +50,9 @@ async def add_copy(
 ) -> str | None:
     """Store a copy of the picture at `index`, or of all; return its id, or None if one of its ids is taken.
 
-    With `hold` its pictures are held for review, and those of the first job stay as they are. Everybody in
-    another place sees a flagged picture no more openly than the policy there says. A publication leaves out
-    the pictures that are blocked there, or like blocked ones.
+    With `hold` its pictures are held for review, and those of the first job stay as they are. In
+    another place a flagged picture is shown no more openly than the policy there says. A publication leaves
+    out the pictures that are blocked there, or like blocked ones.
 
     Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` or `picture_held` without
     that picture, `publish_known` where all are blocked, `publish_policy` where the policy there withholds

@@ -2,7 +2,7 @@
 
 A new command needs a row in COMMANDS, a new menu in MENUS, a new button or select menu in BUTTONS, a new form
 in FORMS; the test names those without one. A row says who is refused and with which mistake of
-`bot.texts.mistakes.MISTAKES`; everybody else must not meet any of the mistakes in `ABOUT_RIGHTS`.
+`bot.texts.mistakes.MISTAKES`; all others must not meet any of the mistakes in `ABOUT_RIGHTS`.
 """
 
 from __future__ import annotations

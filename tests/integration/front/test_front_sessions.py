@@ -44,7 +44,7 @@ async def opens(host: Member, *, from_: str | None = None, **filled: Any) -> str
 
 
 async def shows(member: Member, channel: str, *words: str) -> Message:
-    """Wait for a message of the session that has these words, whoever reads it."""
+    """Wait for a message of the session that has these words, in any member's view."""
     return await member.wait_for_message(
         lambda seen: not ephemeral(seen) and all(word in text_of(seen) for word in words), channel=channel
     )

@@ -199,7 +199,7 @@ async def report(scene: Scene) -> None:
 
 
 async def vote(scene: Scene) -> None:
-    """The round ends; everybody votes, and reads the results."""
+    """The round ends; all members vote, and read the results."""
     wei, ravi, omar = scene.wei, scene.ravi, scene.omar
     await go(wei, THEME)
     board = await sees(wei, "Group session", "@Ravi 1/2", "@Omar 1/2")

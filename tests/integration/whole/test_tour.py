@@ -113,7 +113,7 @@ async def evening(
 
 
 async def read_and_set_up(evening: Evening) -> None:
-    """Everybody reads the help; Mina, who moderates, adds a style, a list and settings."""
+    """All members read the help; Mina, who moderates, adds a style, a list and settings."""
     for name, words in (("ravi", "a red heart"), ("yuna", "/그리기"), ("wei", "提示词"), ("omar", "الصور")):
         guest = evening.guests[name]
         assert words in text_of(await guest.answer(await guest.use("help")))

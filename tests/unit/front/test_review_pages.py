@@ -173,7 +173,7 @@ def test_a_decided_appeal_is_accepted_and_says_whether_one_moderator_has_decided
 
 def test_a_held_picture_is_said_to_be_for_moderators_only_in_a_private_channel() -> None:
     assert "Only moderators see it." in review_content(due(), EN).status
-    assert "Whoever sees this channel sees it." in review_content(due(), EN, private=False).status
+    assert "All members of this channel see the picture." in review_content(due(), EN, private=False).status
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
