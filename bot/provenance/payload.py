@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 
 ALGORITHM = "com.adobe.trustmark.P"
 """The watermark's name on C2PA's list of soft bindings."""
@@ -17,6 +18,7 @@ BITS = DATA + PARITY + len(SCHEMA)
 HEX_DIGITS = NUMBER_BITS // 4
 PADDING = 3  # the reference encodes whole bytes of data
 ERRORS = 5  # as many are corrected
+DOUBTFUL = 6  # bits that are tried both ways
 FIELD, MODULUS, ORDER = 7, 0b10001001, 127  # of GF(2^7)
 LENGTH = DATA + PADDING + PARITY
 
@@ -49,14 +51,31 @@ def bits_of(number: int) -> list[int]:
     return [*_digits(data >> PADDING, DATA), *_digits(remainder, PARITY), *SCHEMA]
 
 
-def number_in(bits: Sequence[int]) -> int | None:
-    """Return the number of 100 bits with at most five wrong ones; None for others.
+def number_in(found: Sequence[float]) -> int | None:
+    """Return the number in 100 values, each over 0 for a bit that is 1; None without any.
 
-    The four bits of the schema, which no code protects, are not looked at.
+    Five wrong bits are corrected, and more if some of them are among the values nearest to 0. Each of those
+    is taken for 0 and for 1, and the likeliest number is returned (Chase 1972). The four bits of the schema,
+    which no code protects, are not looked at.
     """
+    bits = [int(value > 0) for value in found[: DATA + PARITY]]
+    doubtful = sorted(range(len(bits)), key=lambda place: abs(found[place]))[:DOUBTFUL]
+    against: dict[int, float] = {}  # by number: how much the values say against it
+    for taken in product((0, 1), repeat=DOUBTFUL):
+        tried = list(bits)
+        for place, bit in zip(doubtful, taken, strict=True):
+            tried[place] = bit
+        if (number := _corrected(tried)) is not None and number not in against:
+            wrong = (place for place, bit in enumerate(bits_of(number)[: len(bits)]) if bit != bits[place])
+            against[number] = sum(abs(found[place]) for place in wrong)
+    return min(against, key=against.__getitem__, default=None)
+
+
+def _corrected(bits: Sequence[int]) -> int | None:
+    """Return the number of 96 bits with at most five wrong ones; None for others."""
     word = 0
-    for bit in (*bits[:DATA], *(0,) * PADDING, *bits[DATA : DATA + PARITY]):
-        word = word << 1 | int(bit)
+    for bit in (*bits[:DATA], *(0,) * PADDING, *bits[DATA:]):
+        word = word << 1 | bit
     places = _wrong_places(word)
     if places is None:
         return None

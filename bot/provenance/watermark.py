@@ -77,7 +77,7 @@ class Watermark:
         """Return the number in an RGB picture, None without any; raises WatermarkFailed."""
         small = picture.crop(middle(picture.size)).resize((SEEN, SEEN), PIL.Image.Resampling.BILINEAR)
         found = np.frombuffer(self._ask(FIND + small.tobytes(), FOUND_BYTES), "<f4")
-        return number_in([int(each > 0) for each in found])
+        return number_in(found.tolist())
 
     def close(self) -> None:
         """End the process, also one that is at a task; no task is done after this."""

@@ -66,19 +66,32 @@ def watermark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watermark]:
 
 def test_a_number_is_read_from_bits_of_which_at_most_five_are_wrong() -> None:
     draw = random.Random(1)
-    for _ in range(200):
+    for _ in range(60):
         number, count = draw.getrandbits(60), draw.randint(0, 5)
-        bits = bits_of(number)
+        values = [2.0 * bit - 1 for bit in bits_of(number)]
         for place in draw.sample(range(96), count):
-            bits[place] ^= 1
-        bits[96:] = [draw.getrandbits(1) for _ in range(4)]  # the schema's bits are protected by nothing
-        assert number_in(bits) == number
+            values[place] *= -1
+        values[96:] = [draw.uniform(-1, 1) for _ in range(4)]  # the schema's bits are protected by nothing
+        assert number_in(values) == number
 
 
-def test_bits_of_no_number_are_none() -> None:
+def test_more_wrong_bits_are_corrected_where_they_are_the_least_certain() -> None:
     draw = random.Random(2)
-    found = [number_in([draw.getrandbits(1) for _ in range(100)]) for _ in range(2000)]
-    assert sum(each is not None for each in found) <= 2  # one of 9,000 by chance
+    for count in range(6, 12):
+        number = draw.getrandbits(60)
+        values = [draw.uniform(0.5, 2) * (2 * bit - 1) for bit in bits_of(number)]
+        wrong = draw.sample(range(96), count)
+        for place in wrong[:6]:
+            values[place] *= -0.01
+        for place in wrong[6:]:
+            values[place] *= -1
+        assert number_in(values) == number
+
+
+def test_values_of_no_number_have_none() -> None:
+    draw = random.Random(3)
+    found = [number_in([draw.gauss(0, 1) for _ in range(100)]) for _ in range(100)]
+    assert sum(each is not None for each in found) <= 5  # one of 140 by chance, and no queue has it
 
 
 def test_the_process_marks_the_middle_of_a_picture_and_always_alike(watermark: Watermark) -> None:
