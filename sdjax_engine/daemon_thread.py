@@ -7,9 +7,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+Result = TypeVar("Result")
+Call = tuple[Future[Any], Callable[[], Any]]
 
 
 class DaemonThread:
@@ -27,7 +29,7 @@ class DaemonThread:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Make a call after those before it, and return the future of its result or error."""
         future: Future[Any] = Future()
-        self._calls.put((future, function, arguments))
+        self._calls.put((future, partial(function, *arguments)))
         return future
 
     def close(self) -> None:
@@ -39,10 +41,14 @@ class DaemonThread:
 def make_calls(calls: queue.SimpleQueue[Call | None]) -> None:
     """Make each call of a queue until None comes."""
     while (call := calls.get()) is not None:
-        future, function, arguments = call
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(function(*arguments))
-            except BaseException as error:  # noqa: BLE001 - passed on to the future
-                future.set_exception(error)
-        del call, future, function, arguments  # nothing is held while the thread waits
+        fulfil(*call)
+        del call  # nothing is held while the thread waits
+
+
+def fulfil(future: Future[Result], call: Callable[[], Result]) -> None:
+    """Make a call, unless its future is cancelled, and give the future the result or the error."""
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - passed on to the future
+            future.set_exception(error)

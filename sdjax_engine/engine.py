@@ -3,14 +3,16 @@
     with Engine.open(config, report=print) as engine:
         image = engine.submit(request).result()
 
-Everything that touches the devices after `open` happens on one thread, on which the `Scheduler` works.
+Everything that changes what the devices hold after `open` happens on one thread, on which the `Scheduler`
+works: others have it do chores between two turns (`memory/owner.py`). They compile, and
+read models into memory that is claimed before.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -26,7 +28,8 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Residency, most_memory, usable_memory
+from sdjax_engine.memory.owner import Alone
+from sdjax_engine.memory.residency import Residency, host_memory_for_models, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.model.prepare import Prepared
@@ -67,6 +70,8 @@ class Engine:
         self._replaced: frozenset[str] = frozenset()
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
+        for residency in self._residencies:
+            residency.owner = self._thread
 
     @classmethod
     def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
@@ -86,8 +91,9 @@ class Engine:
         report(attention_line(found_backend(), config.dtype))
         executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
-        budget, most = usable_memory(mesh, config.device_memory), most_memory(mesh)
-        residency = Residency(mesh, budget, most=most, clock=clock)
+        budget = usable_memory(mesh, config.device_memory)
+        host = host_memory_for_models(mesh, budget)
+        residency = Residency(mesh, budget, most=most_memory(mesh), host=host, clock=clock)
         registry = Registry.begin(config, compiler, residency, Usage(config.cache_dir))
         first = registry.lanes[0]
         queues = {first: registry.first_queue()}
@@ -108,7 +114,7 @@ class Engine:
             at_once=registry.steps_at_once,
             report=registry.compiler.tell,
             seconds=lambda: clock() - started,
-            last=partial(registry.lines, self._thread),
+            last=lambda: self._thread.do(partial(registry.lines, self._thread)),
             requests=self._thread.intake,
             gives_way=devices.is_cpu(registry.compiler.mesh),
             ending=not self._prepares,
@@ -156,15 +162,12 @@ class Engine:
         self._thread.intake.wait_for_answers(lanes)
         if warm_up is not None:
             warm_up.stop()
-        opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
         try:
             self._thread.intake.close_lanes(lanes)
         except EngineClosed:  # a draining close waits for lanes that the warm-up opens
             self._begin_warm_up(registry, started=started)
             raise
-        for device in opened:
-            device.free()
-        release(registry, change)
+        self._thread.do(partial(release, registry, change))
         self._registry, failures = arrived(registry, change)
         with self._models_changed:
             self._models = self._registry.models
@@ -244,10 +247,10 @@ class Engine:
     def judge(self, model: str, pixels: npt.NDArray[np.uint8]) -> PictureScores | None:
         """Return the classifier's probabilities for a picture (height, width, 3) of any size.
 
-        None where the model has no classifier. The calling thread waits for the devices.
+        None where the model has no classifier. The calling thread waits for the devices. Raises EngineClosed.
         """
         classifier = self._models[model].classifier
-        return None if classifier is None else classifier.judge(pixels)
+        return None if classifier is None else classifier.judge(pixels, self._thread)
 
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""
@@ -342,8 +345,17 @@ class Engine:
         with self._changing:
             if self._warm_up is not None:
                 self._warm_up.stop()
-        if self._registry is not None and not self._thread.is_hanging:
-            self._registry.residency.settle()
+        if self._thread.is_hanging:
+            return
+        for residency in self._residencies:
+            residency.settle()
+            residency.owner = Alone()
+
+    @property
+    def _residencies(self) -> Collection[Residency]:
+        if self._registry is not None:
+            return {self._registry.residency}
+        return {model.residency for model in self._models.values()}
 
     def __enter__(self) -> Self:
         return self

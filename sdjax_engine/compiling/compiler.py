@@ -16,6 +16,7 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.monitoring
@@ -134,9 +135,9 @@ class ProgramSpec:
 class Compiler:
     """Compiles the programs for one mesh, and reports each.
 
-    Several threads may compile at once: XLA uses one core for most of a program's compilation. An equal
-    program is compiled once (lanes of one size share their decoding). A compilation that failed may be tried
-    again. `executables` are those of earlier starts (None: none are kept).
+    Several threads may compile at once: XLA uses one core for most of a program's compilation. While somebody
+    has a program, an equal one is not compiled again (lanes of one size share their decoding). A compilation
+    that failed may be tried again. `executables` are those of earlier starts (None: none are kept).
     """
 
     mesh: Mesh
@@ -144,19 +145,15 @@ class Compiler:
     clock: Callable[[], float] = time.perf_counter
     executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _programs: dict[ProgramKey, Future[Program]] = field(default_factory=dict, init=False)
+    _programs: WeakValueDictionary[ProgramKey, Program] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
+    _under_way: dict[ProgramKey, Future[Program]] = field(default_factory=dict, init=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
         """Compile no further program: `compile` raises CompilingStopped from now on."""
         self._stopped.set()
-
-    def forget(self, beginnings: tuple[str, ...]) -> None:
-        """Forget the programs whose names begin with one of these; a later `compile` makes them again."""
-        with self._lock:
-            for key in [key for key in self._programs if key[0].startswith(beginnings)]:
-                if self._programs[key].done():
-                    del self._programs[key]
 
     def compile(
         self,
@@ -194,13 +191,15 @@ class Compiler:
         key = spec.key
         while not self._stopped.is_set():
             with self._lock:
-                known = self._programs.get(key)
-                if known is None:
-                    mine = self._programs[key] = Future[Program]()
-            if known is None:
+                if (known := self._programs.get(key)) is not None:
+                    return known
+                under_way = self._under_way.get(key)
+                if under_way is None:
+                    mine = self._under_way[key] = Future[Program]()
+            if under_way is None:
                 return self._made(spec, mine, attempts=2 if retry_shortage else 1)
-            if known.exception() is None:
-                return known.result()
+            if under_way.exception() is None:
+                return under_way.result()
             # The thread that compiled it has raised the error; this thread tries again.
         raise CompilingStopped
 
@@ -211,9 +210,12 @@ class Compiler:
             verb, program = self._attempted(spec, attempts)
         except BaseException as error:
             with self._lock:
-                del self._programs[spec.key]
+                del self._under_way[spec.key]
             promised.set_exception(error)
             raise
+        with self._lock:
+            self._programs[spec.key] = program
+            del self._under_way[spec.key]
         promised.set_result(program)
         self.tell(f"{verb} {spec.name} in {self.clock() - started:.1f} s")
         return program

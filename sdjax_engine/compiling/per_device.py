@@ -8,6 +8,7 @@ loaded on the others. No operation joins rows of different devices.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ class PerDevice:
         self._specs = tuple(specs)
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
-        self._copies: dict[int, tuple[list[SpreadArray], list[Any]]] = {}
+        self._copies: dict[int, tuple[list[weakref.ref[SpreadArray]], list[Any]]] = {}
         self._analysis: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -91,17 +92,24 @@ class PerDevice:
         return self._analysis
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> Sequence[Any] | Shares:
-        """Return each device's share of the argument at `place`; those of parameters are computed once."""
+        """Return each device's share of the argument at `place`.
+
+        Those of parameters are kept until the first of the parameters is gone.
+        """
         if spec != REPLICATED:
             return Shares.of(tree, self._mesh)
         leaves: list[SpreadArray] = jax.tree.leaves(tree)
         if place in self._copies:
             known, shares = self._copies[place]
-            if all(leaf is other for leaf, other in zip(leaves, known, strict=True)):
+            if all(leaf is other() for leaf, other in zip(leaves, known, strict=True)):
                 return shares
+
+        def forget(_leaf: weakref.ref[SpreadArray], copies: dict[int, Any] = self._copies) -> None:
+            copies.pop(place, None)
+
         of_each = Shares.of(tree, self._mesh)
         shares = [of_each[k] for k in range(len(self._devices))]
-        self._copies[place] = leaves, shares
+        self._copies[place] = [weakref.ref(leaf, forget) for leaf in leaves], shares
         return shares
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -44,8 +45,10 @@ class DeviceLane:
     """The seats of one lane, spread over the devices, and the programs that work on them.
 
     A new lane has its programs compiled and no memory on the devices: claim its `need`, then `reset`, which
-    allocates the seats. No call waits for the devices: work is queued in the order of the calls, and an error
-    of the devices is raised where their results are read. After an error, `reset` before anything else.
+    allocates the seats. The thread that owns the devices calls every method but `prepare_…` and
+    `give_up_decoder`, which compile. No call waits for the devices: work is queued in the order of the calls,
+    and an error of the devices is raised where their results are read. After an error, `reset` before
+    anything else.
     """
 
     # Programs are called with the host's arrays: putting each on the devices first takes ten times as long.
@@ -122,9 +125,16 @@ class DeviceLane:
         """How long `bring` takes the devices, as measured; 0 where the parameters are on the devices."""
         return self._model.residency.move_seconds(self.lane.model)
 
-    def bring(self) -> None:
-        """Move the model's parameters to the devices if they are not there; call it before any work."""
-        self._model.residency.bring(self.lane.model)
+    def bring(self) -> bool:
+        """Begin to move the model's parameters to the devices, and return whether they were not there.
+
+        Call it before any work.
+        """
+        return self._model.residency.bring(self.lane.model)
+
+    def finish_move(self, since: float) -> None:
+        """Wait until the parameters that `bring` moves have arrived; the devices wait `since` that time."""
+        self._model.residency.finish_move(self.lane.model, since)
 
     def has_done(self, earlier: Sequence[Work]) -> bool:
         """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
@@ -219,33 +229,35 @@ class DeviceLane:
         self.free()
         shapes = replace(self._shapes, seats_per_device=fewer)
         programs = self._compiled(shapes)
-        state = programs.empty()
-        with self._later.changing:
-            self._use(shapes, programs)
-            self._occupants.clear()
-            self._state = state
-            self._claim(self.need)
+        self._state = programs.empty()
+        self._use(shapes, programs)
+        self._occupants.clear()
+        self._claim(self.need)
         return True
 
-    def claim_without_decoder(self) -> bool:
-        """Give up decoded previews and claim the memory for coarse ones; False without room or a decoder."""
+    def give_up_decoder(self) -> bool:
+        """Make coarse previews in place of decoded ones, before the lane is open; False without a decoder."""
         if not self.decodes_previews:
             return False
         self._decodes_previews = False
         previews = compile_previews(self._shapes, self._compiler, decoded=False)
         self._programs = replace(self._programs, previews=previews)
-        fits = self._claim(self.need)
-        if fits:
-            self._compiler.tell(f"previews of {self.lane} are coarse: the devices have no room for a decoder")
-        return fits
+        return True
+
+    def report_coarse_previews(self) -> None:
+        """Report why previews are coarse."""
+        self._compiler.tell(f"previews of {self.lane} are coarse: the devices have no room for a decoder")
 
     def prepare_pictures(self) -> None:
         """Compile the encoding of start pictures. Raises DevicesFailed where there is no memory for it."""
         begin = compile_begin(self._shapes, self._compiler)
-        with self._later.changing:
+
+        def use() -> None:
             if not self._claim(self._need_with(begin)):
                 raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
             self._later.begin = begin
+
+        self._model.residency.owner.do(use)
 
     def prepare_forms(self) -> None:
         """Compile the programs that cost less than the one that suits every run, the cheapest first.
@@ -253,24 +265,29 @@ class DeviceLane:
         Runs use each as soon as it is there. A program that there is no memory for is left out.
         """
         shapes = self._shapes
-        seats = shapes.seats_per_device
+
+        def use(form: ProgramForm, program: Program) -> bool:
+            fits = self._claim(self._need_with(program))
+            if fits:
+                self._later.denoise.setdefault(shapes.seats_per_device, {})[form] = program
+            return fits
+
         for form in self.further_forms:
             program = compile_denoise_form(shapes, self._compiler, form)
-            with self._later.changing:
-                if not self._claim(self._need_with(program)):
-                    self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
-                    continue
-                known = self._later.denoise.get(seats, {})
-                self._later.denoise = {**self._later.denoise, seats: {**known, form: program}}
+            if not self._model.residency.owner.do(partial(use, form, program)):
+                self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
 
     def prepare_retry(self) -> None:
         """Compile the decoding in float32, where that makes a difference and there is memory for it."""
         if self._model.decodes_in_float32:
             return
         decode = compile_decode(self._shapes, self._compiler, in_float32=True)
-        with self._later.changing:
+
+        def use() -> None:
             if self._claim(self._need_with(decode_in_float32=decode)):
                 self._later.decode_in_float32 = decode
+
+        self._model.residency.owner.do(use)
 
     @property
     def _seated(self) -> SeatState:

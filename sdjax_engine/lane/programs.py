@@ -6,7 +6,6 @@ needs no memory on the devices. The program `encode` belongs to the model (see `
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,14 +60,12 @@ class LaterPrograms:
 
     Without `begin` the lane's pictures start from noise only. `decode_in_float32` decodes a picture again
     whose values were not finite, where that makes a difference. `denoise` has the programs of further forms,
-    by the number of seats of each device. No program is removed, so a caller that has seen one may rely on
-    it. Hold `changing` to change a lane's programs and claim the memory for them.
+    by the number of seats of each device. No program is removed.
     """
 
     begin: Program | None = None
     decode_in_float32: Program | None = None
     denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
-    changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
 def compile_lane(

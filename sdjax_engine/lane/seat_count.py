@@ -37,9 +37,9 @@ def open_lane(
     failure = ""
     for seats in attempts(first):
         try:
-            return claimed(partial(compile_with, seats), lane, residency)
+            return opened(compile_with(seats), lane, residency)
         except NoRoom as refusal:
-            failure = no_room(lane, refusal.need, residency)
+            failure = residency.owner.do(partial(no_room, lane, refusal.need, residency))
             if seats == 1:  # another attempt needs as much
                 break
         except Exception as error:
@@ -58,21 +58,30 @@ def attempts(first: int) -> Iterator[int]:
     yield from (1, 1)
 
 
-def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
-    """Compile a lane, claim its memory, then allocate its seats; after an error nothing stays claimed.
+def opened(device: DeviceLane, lane: Lane, residency: Residency) -> DeviceLane:
+    """Take memory for a compiled lane, which gives up the decoder of its previews before any seat.
 
-    Where there is no room, it gives up the decoder of its previews before any seat.
     Raises NoRoom and the devices' errors.
     """
-    device = compile_it()
-    if not (residency.claim(lane, device.need) or device.claim_without_decoder()):
+    take = partial(residency.owner.do, partial(take_memory, device, lane, residency))
+    if take():
+        return device
+    if not (device.give_up_decoder() and take()):
         raise NoRoom(device.need)
+    device.report_coarse_previews()
+    return device
+
+
+def take_memory(device: DeviceLane, lane: Lane, residency: Residency) -> bool:
+    """Claim a lane's memory, then allocate its seats; False without room. An error leaves no claim."""
+    if not residency.claim(lane, device.need):
+        return False
     try:
         device.reset()
     except Exception:
         residency.release(lane)
         raise
-    return device
+    return True
 
 
 def ran_out(lane: Lane) -> str:

@@ -4,18 +4,16 @@ An evicted model is kept in the host's memory, in pages that the devices read di
 the backend has them. Parameters never change, so a second eviction only frees the devices' memory. A queued
 program keeps its arguments alive. Parameters are arguments of every call, so no move compiles anything.
 
-    adopt → (bring → work → evicted by another model's bring)*
-
-A thread that hangs in a move may be abandoned, and another continues with the same residency. Moves therefore
-change the state in single steps under the lock, which no call of the devices holds, and a step that comes
-too late changes nothing.
+    arrival → adopt → (bring → work → evicted by another model's bring, or by a claim)*
 """
 
 from __future__ import annotations
 
-import threading
+import itertools
 import time
-from collections.abc import Callable, Hashable, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,12 +24,13 @@ from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Ledger, Need
+from sdjax_engine.memory.owner import Alone, Owner
 from sdjax_engine.wording import in_bytes
 
 PINNED = "pinned_host"
 KEPT_FREE = 0.06  # of a device's memory: for gaps between arrays, and for memory that is not counted
 OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
-POLL_SECONDS = 0.002  # between two looks whether parameters have arrived
+HOST_SHARE = 0.5  # of the host's memory that evicted models may take
 
 
 class Transport:
@@ -68,7 +67,6 @@ class ModelParameters:
     def __init__(self, name: str, arrays: Any, transport: Transport) -> None:
         self.name = name
         self._transport = transport
-        self._deleting = threading.Lock()
         leaves: list[Any]
         structure: Any
         leaves, structure = jax.tree.flatten(arrays)
@@ -101,15 +99,11 @@ class ModelParameters:
             raise RuntimeError(f"the parameters of {self.name} are not on the devices")
         return self._arrays
 
-    def copied_to_devices(self) -> list[jax.Array]:
+    def load(self) -> None:
         """Start to copy the parameters to the devices; raises the devices' error."""
-        self._copy_to_host()  # whatever an abandoned thread left undone
-        return [self._transport.to_devices(leaf) for leaf in self._on_host]
-
-    def use(self, leaves: list[jax.Array]) -> None:
-        """Take copies of `copied_to_devices` as the parameters."""
-        self._on_devices = list(leaves)
-        self._arrays = self._structure.unflatten(leaves)
+        self._copy_to_host()  # what an eviction that failed has left undone
+        self._on_devices = [self._transport.to_devices(leaf) for leaf in self._on_host]
+        self._arrays = self._structure.unflatten(self._on_devices)
 
     def evict(self) -> None:
         """Free the devices' memory once queued work has ended; the first time, copy to the host before."""
@@ -121,21 +115,12 @@ class ModelParameters:
         self._arrays = None
         for leaf in self._on_devices:
             if leaf is not None:
-                self._delete(leaf)
+                leaf.delete()
         self._on_devices, self._on_host = [], []
 
-    def is_on_its_way(self, leaf: Any) -> bool:
-        """Whether one of the parameters has neither arrived nor been evicted again.
-
-        JAX 0.10.2 crashes if it is asked about a deleted array, or if an array is deleted while another
-        thread waits for it. Callers therefore poll, under the lock that `_delete` takes.
-        """
-        with self._deleting:
-            return not (leaf.is_deleted() or leaf.is_ready())
-
-    def _delete(self, leaf: jax.Array) -> None:
-        with self._deleting:
-            leaf.delete()
+    def wait(self) -> None:
+        """Return once the parameters have arrived; at once where they are evicted."""
+        jax.block_until_ready(self._arrays)  # type: ignore[no-untyped-call]
 
     def _copy_to_host(self) -> None:
         """Copy and free array by array: neither side ever holds all of it twice."""
@@ -145,32 +130,44 @@ class ModelParameters:
                 continue
             if self._on_host[index] is None:
                 self._on_host[index] = self._transport.to_host(leaf)
-            self._delete(leaf)
+            leaf.delete()
             leaves[index] = None
 
 
-class Arrivals:
-    """Places the parameters of a model while it is read: on the devices as long as they have room."""
+class Arrival:
+    """A model that is being read, in the account from its first byte: call `expect` before `put`.
 
-    def __init__(self, transport: Transport, room: int | None) -> None:
+    Its claim ends when the model is adopted, or with this object where that never happens.
+    """
+
+    def __init__(self, name: str, residency: Residency, transport: Transport) -> None:
+        self.owner = f"arriving {name} {next(NUMBERS)}"
+        self._residency = residency
         self._transport = transport
-        self._room = room
+        self._has_room = False
+        release = partial(residency.release, self.owner)
+        weakref.finalize(self, lambda: residency.owner.submit(release)).atexit = False
+
+    def expect(self, size: int) -> None:
+        """Claim `size` bytes of each device, in place of an earlier claim, if that evicts no other model."""
+        self._has_room = self._residency.owner.do(partial(self._residency.expect, self.owner, size))
 
     def put(self, array: npt.NDArray[Any]) -> Any:
-        """Return the array on every device, or in the host's memory once the devices' room is used up."""
-        if self._room is not None:
-            self._room -= array.nbytes
-            if self._room < 0:
-                return self._transport.to_host(array)
+        """Return the array on every device, or in the host's memory where the devices have no room."""
+        if not self._has_room:
+            return self._transport.to_host(array)
         placed: jax.Array = jax.device_put(array, self._transport.sharding)
         return placed
+
+
+NUMBERS = itertools.count(1)
 
 
 class Residency:
     """The models of an engine and the devices' memory; `budget` is in bytes of each device (None: no limit).
 
-    Each device has `most` bytes (None: unknown). `bring` and `leave_alone` are called by the thread that
-    queues the devices' work.
+    Each device has `most` bytes (None: unknown); evicted models may take `host` bytes of the host's memory.
+    Every method is called by the thread that owns the devices: other threads have `owner` do it.
     """
 
     def __init__(
@@ -179,19 +176,18 @@ class Residency:
         budget: int | None = None,
         *,
         most: int | None = None,
+        host: int | None = None,
         pinned: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.owner: Owner = Alone()
         self._transport = Transport(mesh, pinned=pinned)
-        self._ledger = Ledger(budget)
+        self._ledger = Ledger(budget, host)
         self._given = budget
         self._most = most
         self._models: dict[str, ModelParameters] = {}
-        self._latest: str | None = None  # the model of the last `bring`, unless the ledger changed since
         self._seconds: dict[str, float] = {}
         self._clock = clock
-        self._lock = threading.Lock()
-        self._measuring: list[threading.Thread] = []
 
     @property
     def budget(self) -> int | None:
@@ -209,34 +205,48 @@ class Residency:
     @property
     def taken(self) -> int:
         """How many bytes of each device are in use, or may be at any moment."""
-        with self._lock:
-            return self._ledger.taken
+        return self._ledger.taken
 
-    def arrivals(self) -> Arrivals:
-        """Return where to put the parameters of the next model while it is read."""
-        with self._lock:
-            return Arrivals(self._transport, self._ledger.room)
+    def arrival(self, name: str) -> Arrival:
+        """Return where to put the parameters of a model while it is read; any thread may call this."""
+        return Arrival(name, self, self._transport)
 
-    def adopt(self, name: str, arrays: Any) -> ModelParameters:
-        """Add a model's parameters; they go to the devices if there is room without an eviction.
+    def expect(self, owner: Hashable, size: int) -> bool:
+        """Claim `size` bytes for an arriving model; False, and no claim, if that would evict a model."""
+        self._ledger.release(owner)
+        fits = self._ledger.room is None or size <= self._ledger.room
+        if fits:
+            self.claim(owner, Need(held=size))
+        return fits
 
-        Raises DevicesFailed if they never fit.
+    def adopt(self, name: str, arrays: Any, *, arrival: Hashable = None) -> ModelParameters:
+        """Add a model's parameters in place of the claim of its `arrival`.
+
+        They go to the devices if there is room without an eviction. Raises DevicesFailed if they never fit.
         """
         parameters = ModelParameters(name, arrays, self._transport)
-        with self._lock:
-            if not self._ledger.enter(name, parameters.size):
-                raise DevicesFailed(self._too_large(name, parameters.size))
-            self._models[name] = parameters
-            fits = self._ledger.room is None or parameters.size <= self._ledger.room
-        if fits:
-            self.bring(name)
-        else:
-            parameters.evict()
+        self.release(arrival)
+        if not self._ledger.enter(name, parameters.size):
+            raise DevicesFailed(self._too_large(name, parameters.size))
+        self._models[name] = parameters
+        try:
+            if self._ledger.room is None or parameters.size <= self._ledger.room:
+                self.bring(name)
+            else:
+                parameters.evict()
+        except Exception:
+            self.drop(name)
+            raise
         return parameters
 
     def _too_large(self, name: str, size: int) -> str:
         """Return the sentence about a model that never fits."""
         needed, budget = self._ledger.reserved, self._ledger.budget or 0
+        if size + needed <= budget:
+            return (
+                f"The devices cannot hold {name}, {in_bytes(size)}, beside all other models, and the host's "
+                f"memory has {in_bytes(self._ledger.host or 0)} for models in turn: offer fewer models."
+            )
         beside = f" beside {in_bytes(needed)} for the work on it" if needed else ""
         lacking = size + needed - budget
         return (
@@ -246,72 +256,65 @@ class Residency:
 
     def drop(self, name: str) -> None:
         """Forget a model, and free its parameters once queued work has ended; nothing for an unknown one."""
-        with self._lock:
-            parameters = self._models.pop(name, None)
-            self._ledger.leave(name)
-            self._latest = None
-            self._seconds.pop(name, None)
-        if parameters is not None:
+        self._ledger.leave(name)
+        self._seconds.pop(name, None)
+        if (parameters := self._models.pop(name, None)) is not None:
             parameters.free()
 
     def claim(self, owner: Hashable, need: Need) -> bool:
-        """Reserve memory besides the models; False where the largest of them would not fit any more."""
-        with self._lock:
-            self._latest = None
-            return self._ledger.claim(owner, need)
+        """Reserve memory besides the models, after evicting those that it displaces.
+
+        False, and no change, where the largest model would not fit any more.
+        """
+        displaced = self._ledger.claim(owner, need)
+        self._evict(displaced or ())
+        return displaced is not None
 
     def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes of each device are too few for a claim, beside the largest model."""
-        with self._lock:
-            return self._ledger.lacking(owner, need)
+        return self._ledger.lacking(owner, need)
 
     def release(self, owner: Hashable) -> None:
         """Give back the claim of `owner`, if any."""
-        with self._lock:
-            self._ledger.release(owner)
+        self._ledger.release(owner)
 
-    def bring(self, name: str) -> None:
-        """Load a model's parameters if they are evicted, after evicting others; raises the devices' error."""
+    def bring(self, name: str) -> bool:
+        """Load a model's parameters if they are evicted, after evicting others, and return whether they were.
+
+        Raises the devices' error.
+        """
         parameters = self._models[name]
-        if self._latest == name and parameters.resident:
-            return
-        with self._lock:
-            evicted = self._ledger.bring(name)
-            self._latest = name
-        for other in evicted:
-            self._models[other].evict()
+        self._evict(self._ledger.bring(name))
         if parameters.resident:
-            return
-        started = self._clock()
+            return False
         try:
-            leaves = parameters.copied_to_devices()
+            parameters.load()
         except Exception:
-            with self._lock:
-                if not parameters.resident:
-                    self._ledger.lose(name)
+            self._ledger.lose(name)
             raise
-        with self._lock:
-            # An abandoned thread comes here late: its successor has loaded the model, or evicted it again.
-            if parameters.resident or name not in self._ledger.resident:
-                return
-            parameters.use(leaves)
-        self._measure(parameters, self._clock() - started)
+        return True
 
     def settle(self) -> None:
-        """Return once everything on its way has arrived and no thread waits for it."""
-        with self._lock:
-            measuring, self._measuring = self._measuring, []
-        for each in measuring:
-            each.join()
+        """Return once everything on its way has arrived."""
+        for parameters in self._models.values():
+            parameters.wait()
 
     def leave_alone(self, name: str) -> bool:
         """Evict all other models, and never load all of these together again; returns whether any was."""
-        with self._lock:
-            evicted = self._ledger.tighten(name)
-            self._latest = None
-        for other in evicted:
-            self._models[other].evict()
-        return bool(evicted)
+        displaced = self._ledger.tighten(name)
+        self._evict(displaced)
+        return bool(displaced)
+
+    def finish_move(self, name: str, since: float) -> None:
+        """Wait until the parameters that `bring` loads have arrived; raises the devices' error.
+
+        The devices have waited for them `since` that time of the clock.
+        """
+        self._models[name].wait()
+        if self._models[name].resident:  # not evicted again meanwhile
+            seconds = self._clock() - since
+            before = self._seconds.get(name, seconds)
+            self._seconds[name] = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * seconds
 
     def move_seconds(self, name: str) -> float:
         """How long loading this model takes, a moving mean; 0 where it is resident or was never moved."""
@@ -319,8 +322,7 @@ class Residency:
 
     def lines(self) -> list[str]:
         """Return the lines for the start-up: none where there is room for everything."""
-        with self._lock:
-            models, resident = self._ledger.models, self._ledger.resident
+        models, resident = self._ledger.models, self._ledger.resident
         if len(resident) == len(models):
             return []
         count = "1 model" if len(resident) == 1 else f"{len(resident)} models"
@@ -329,31 +331,9 @@ class Residency:
         line = f"{count} of {len(models)} {verb} on the devices: {', '.join(resident) or 'none'}"
         return [f"{line}; in the host's memory until used: {away}"]
 
-    def _measure(self, parameters: ModelParameters, queueing: float) -> None:
-        """Measure, in a thread, how long the parameters take: from the first array's arrival to the last's.
-
-        The time before the first array's arrival belongs to earlier work, except for the queueing.
-        """
-        leaves = jax.tree.leaves(parameters.arrays)
-        thread = threading.Thread(
-            target=self._learn, args=(parameters, leaves, queueing), name="sdjax-moving", daemon=True
-        )
-        thread.start()
-        with self._lock:
-            self._measuring = [*(each for each in self._measuring if each.is_alive()), thread]
-
-    def _learn(self, parameters: ModelParameters, leaves: Sequence[jax.Array], queueing: float) -> None:
-        begun: float | None = None
-        for leaf in leaves:
-            while parameters.is_on_its_way(leaf):
-                time.sleep(POLL_SECONDS)
-            begun = self._clock() if begun is None else begun
-        if begun is None or any(leaf.is_deleted() for leaf in leaves):  # evicted again meanwhile
-            return
-        seconds = queueing + self._clock() - begun
-        name = parameters.name
-        before = self._seconds.get(name, seconds)
-        self._seconds[name] = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * seconds
+    def _evict(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._models[name].evict()
 
 
 def usable_memory(mesh: Mesh, configured: int) -> int | None:
@@ -377,3 +357,14 @@ def most_memory(mesh: Mesh) -> int | None:
     if not devices.is_cpu(mesh):
         return reported_memory(mesh)
     return devices.host_memory() // devices.device_count(mesh)
+
+
+def host_memory_for_models(mesh: Mesh, budget: int | None) -> int:
+    """Return how many bytes of the host's memory evicted models may take.
+
+    It is half of what the host has, on the CPU half of what the `budget` of its devices leaves.
+    """
+    there = devices.host_memory()
+    if devices.is_cpu(mesh):
+        there = max(0, there - (budget or 0) * devices.device_count(mesh))
+    return int(there * HOST_SHARE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,8 +24,7 @@ class EncodingCache:
 
     `encode` calls the compiled program on some devices: it takes their numbers, the text encoders'
     parameters, and one text for each device as arrays whose first axis is the device. No call waits for the
-    devices. A thread that hangs in `gather` may be abandoned, and another continues with the same cache: the
-    lock is never held while the devices work.
+    devices. One thread calls the methods.
     """
 
     def __init__(
@@ -44,17 +42,14 @@ class EncodingCache:
         self._lora_rank = lora_rank
         self._most_texts = most_texts
         self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()  # device → copy
-        self._lock = threading.Lock()
 
     def clear(self) -> None:
         """Forget every text."""
-        with self._lock:
-            self._encodings.clear()
+        self._encodings.clear()
 
     def gather(self, parameters: Any, texts: Mapping[int, TokenizedText]) -> Shares:
         """Return the encodings of `texts`, each on the device of its text, by the device's number."""
-        with self._lock:
-            entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
+        entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
         missing: dict[TokenizedText, int] = {}
         for index, text in texts.items():
             if text not in entries:
@@ -64,12 +59,11 @@ class EncodingCache:
         copies = Shares(
             {index: on_device(self._devices[index], entries[text]) for index, text in texts.items()}
         )
-        with self._lock:
-            for text in texts.values():
-                self._encodings[text] = entries[text]
-                self._encodings.move_to_end(text)
-            while len(self._encodings) > self._most_texts:
-                self._encodings.popitem(last=False)
+        for text in texts.values():
+            self._encodings[text] = entries[text]
+            self._encodings.move_to_end(text)
+        while len(self._encodings) > self._most_texts:
+            self._encodings.popitem(last=False)
         return copies
 
     def _encoded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -61,6 +61,8 @@ class LoadedModel:
         compiler: Compiler,
         loras: LoraBank | None = None,
         residency: Residency | None = None,
+        *,
+        arrival: Hashable = None,
     ) -> None:
         check_sizes(offer, checkpoint.vae_scale_factor)
         check_guidance(offer, checkpoint.unet.config)
@@ -79,7 +81,10 @@ class LoadedModel:
         self.residency = residency or Residency(compiler.mesh)
         self.preview_decoder: Component | None = None
         self.classifier: PictureClassifier | None = None
-        self._parameters = self.residency.adopt(offer.model, arrays_of(checkpoint, self.loras))
+        arrays = arrays_of(checkpoint, self.loras)
+        self._parameters = self.residency.owner.do(
+            lambda: self.residency.adopt(offer.model, arrays, arrival=arrival)
+        )
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[EncodingCache, Encoding] | None = None
@@ -148,10 +153,10 @@ class LoadedModel:
 
     @property
     def _compiled_encode(self) -> tuple[EncodingCache, Encoding]:
-        with self._encode_lock:
-            if self._encode is None:
-                self._encode = self._compile_encode()
-            return self._encode
+        if self._encode is None:
+            with self._encode_lock:
+                self._encode = self._encode or self._compile_encode()
+        return self._encode
 
     def forget_texts(self) -> None:
         """Drop the encodings of texts: work that failed on the devices may have made some of them."""
@@ -159,7 +164,11 @@ class LoadedModel:
             self._encode[0].clear()
 
     def release(self) -> None:
-        """Give back the memory that is reserved beside its parameters."""
+        """Free everything that it has on the devices and in the host's memory, and give back its claims."""
+        self.residency.drop(self.offer.model)
+        self.forget_texts()
+        if self.preview_decoder is not None:
+            self.preview_decoder.free()
         for owner in (f"texts of {self.offer.model}", f"preview decoder of {self.offer.model}"):
             self.residency.release(owner)
 
@@ -190,12 +199,16 @@ class LoadedModel:
         held = MOST_TEXTS * of_one // self.device_count
         need = Need(held=held, working=working_memory(program))
         texts = f"texts of {self.offer.model}"
-        if not self.residency.claim(texts, need):
-            or_raise_it = self.residency.or_raise_it(self.residency.lacking(texts, need))
-            raise DevicesFailed(
-                f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
-                f"{in_bytes(held)} for its texts: offer a smaller model{or_raise_it}."
-            )
+
+        def claim() -> None:
+            if not self.residency.claim(texts, need):
+                or_raise_it = self.residency.or_raise_it(self.residency.lacking(texts, need))
+                raise DevicesFailed(
+                    f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
+                    f"{in_bytes(held)} for its texts: offer a smaller model{or_raise_it}."
+                )
+
+        self.residency.owner.do(claim)
 
 
 def networks_of(checkpoint: Checkpoint, offer: Offer) -> Networks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ class LoraBank:
         dtypes = {name: dtype_of(component) for name, component in components.items()}
         banks = fill_banks(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
         return cls(banks=banks, spans=spans, rank=min(rank or rows, rows - 1))
+
+    def placed(self, put: Put) -> LoraBank:
+        """Return the bank with its rows, which are in the host's memory, copied by `put`."""
+        return replace(self, banks=jax.tree.map(put, self.banks))
 
     @property
     def rank_of_texts(self) -> int:

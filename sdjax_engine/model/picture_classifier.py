@@ -15,6 +15,7 @@ from sdjax_engine.denoising import judging
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.memory.owner import Owner
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.scores import PictureScores
@@ -23,7 +24,10 @@ from sdjax_engine.weights.picture_classifier import LoadedClassifier
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PictureClassifier:
-    """A classifier from `source` whose parameters stay on the devices; any thread may call its methods."""
+    """A classifier from `source` whose parameters stay on the devices until `free`.
+
+    `queue` and `free` are called by the thread that owns the devices, the other methods by any.
+    """
 
     source: str
     loaded: LoadedClassifier
@@ -60,10 +64,15 @@ class PictureClassifier:
             )
         return PictureScores(labels=self.loaded.labels, probabilities=tuple(map(float, probabilities)))
 
-    def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
+    def judge(self, pixels: npt.NDArray[np.uint8], owner: Owner) -> PictureScores:
         """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
         seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
-        return self.read(np.asarray(self.queue(seen)[0])[0])
+        judged = owner.do(partial(self.queue, seen))
+        return self.read(np.asarray(judged[0])[0])
+
+    def free(self) -> None:
+        """Free the parameters' memory."""
+        self.loaded.component.free()
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:

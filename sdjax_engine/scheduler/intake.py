@@ -1,8 +1,9 @@
-"""Where requests and lanes come in from any thread, and wait until the scheduler takes them in.
+"""Where requests, lanes and chores come in from any thread, and wait until the scheduler takes them in.
 
     submit ──► arrivals ──take in──► scheduler
                  └─ lane not open ─► unserved ──lane opened──► scheduler
                                          └──── lane failed ──► answered with the error
+    do ──────► chores ───────────────► done by the scheduler's thread
 
 No callback of a caller runs while the lock of the intake is held.
 """
@@ -13,15 +14,19 @@ import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from functools import partial
+from typing import TypeVar
 
+from sdjax_engine.daemon_thread import fulfil
 from sdjax_engine.errors import EngineClosed, EngineError
 from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
 
+CHORE_SECONDS = 1.0  # that a chore takes, about
 CLOSING = "The engine is closing and takes no more requests."
 
+Result = TypeVar("Result")
 Wanted = tuple[Lane, bool]
 """A lane, and whether it must be able to start from a picture."""
 
@@ -32,6 +37,7 @@ class Intake:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._changed = threading.Condition()
+        self._chores: list[Callable[[], None]] = []
         self._unanswered: dict[PendingRequest, None] = {}
         self._arrivals: list[PendingRequest] = []
         self._second_passes: list[PendingRequest] = []
@@ -64,6 +70,14 @@ class Intake:
             self._changed.notify_all()
         pending.future.add_done_callback(partial(self._forget, pending))
         return pending.future
+
+    def do(self, chore: Callable[[], Result]) -> Future[Result]:
+        """Have the scheduler's thread do a chore between two turns; after its end no chore is done."""
+        future: Future[Result] = Future()
+        with self._changed:
+            self._chores.append(partial(fulfil, future, chore))
+            self._changed.notify_all()
+        return future
 
     def check_open(self) -> None:
         """Raise EngineClosed if requests are no longer accepted."""
@@ -164,7 +178,7 @@ class Intake:
     def _something_to_do(self, scheduler: Scheduler) -> bool:
         if self._arrivals or self._second_passes or self._cancelled or self._opened:
             return True
-        if self._look_again or self._dropping:
+        if self._chores or self._look_again or self._dropping:
             return True
         if self._leaving and self._may_leave(scheduler):
             return True
@@ -188,7 +202,10 @@ class Intake:
             for wanted in self._unserved
             if can_paint(scheduler, wanted) or self._failure(wanted) is not None
         ]
-        answers: list[Callable[[], object]] = []
+        answers: list[Callable[[], object]] = [
+            partial(scheduler.watchdog.call, CHORE_SECONDS, chore) for chore in self._chores
+        ]
+        self._chores = []
         served = [each for wanted in settled for each in self._unserved.pop(wanted)]
         for pending in [*served, *arrivals]:
             wanted = wanted_by(pending)

@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 2
 OnFirstPass = Callable[[PendingRequest, Image], None]
+MOVING = 1.0  # seconds that moving a model to the devices takes, about
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
 
@@ -140,7 +141,9 @@ class Scheduler:
         placements = table.plan_run(batch, limits)
         for placement in placements:
             placement.request.tell(0)  # before any of its work is queued: that may crash the process
-        self.watchdog.call(seconds, device.bring)
+        began = self._clock()
+        if self.watchdog.call(seconds, device.bring):
+            batch.moved_at = began
         if queue.broken:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
@@ -167,6 +170,9 @@ class Scheduler:
         """Wait for a batch, tell its progress, answer with its pictures, and learn how long it took."""
         queue = batch.queue
         try:
+            if batch.moved_at is not None:
+                since = max(batch.moved_at, self._landed_at)
+                self.watchdog.call(MOVING, queue.device.finish_move, since)
             if batch.run is not None:
                 self.watchdog.call(queue.seconds_of(batch.evaluations), batch.run.wait)
         except Exception as error:

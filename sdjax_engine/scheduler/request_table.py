@@ -29,7 +29,8 @@ class InFlightBatch:
     `estimates` are those of the `previewed` seats after the run, None in most runs. Without a `run` it is the
     decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
-    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
+    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. The move of its
+    model's parameters began at `moved_at`; None without a move. `queueing` is how
     many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
     the devices had finished all earlier work before its admission or its evaluations were queued.
     `idle_after` says that the devices were idle after this batch, because the next one was late. It is
@@ -44,6 +45,7 @@ class InFlightBatch:
     estimates: Estimates | None = None
     previewed: list[int] = field(default_factory=list)
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
+    moved_at: float | None = None
     queueing: float | None = None
     dispatching: float = 0.0
     late: bool = False
@@ -86,8 +88,9 @@ class RequestTable:
         self.queues[queue.lane] = queue
 
     def close(self, lane: Lane) -> None:
-        """Stop serving a lane, which must have no requests and not be in `busy_lanes`."""
-        self.queues.pop(lane, None)
+        """Stop serving a lane, and free its seats; it must have no requests and not be in `busy_lanes`."""
+        if (queue := self.queues.pop(lane, None)) is not None:
+            queue.device.free()
 
     @property
     def busy_lanes(self) -> set[Lane]:

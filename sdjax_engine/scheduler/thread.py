@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from sdjax_engine.daemon_thread import DaemonThread
 from sdjax_engine.errors import EngineClosed, PaintingFailed
@@ -20,6 +23,7 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
 
+Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 STOPPED = "The engine has stopped."
@@ -44,7 +48,7 @@ class EngineThread:
         self._stuck_after = stuck_after
         self.intake = Intake(clock)
         self.is_hanging = False
-        self._ended = threading.Event()
+        self._ended: Future[str] = Future()  # why
         self._enlarging = DaemonThread("sdjax-enlarge")
         self._scheduler = Scheduler(
             queues,
@@ -70,6 +74,24 @@ class EngineThread:
         """Whether the caller is the thread that works, as callbacks are."""
         return threading.current_thread() is self._thread
 
+    def submit(self, chore: Callable[[], Result]) -> Future[Result]:
+        """Do a chore on the engine's thread after those before it, between two turns; never after its end."""
+        return self.intake.do(chore)
+
+    def do(self, chore: Callable[[], Result]) -> Result:
+        """Return what a chore returns, done as by `submit`, or at once where the caller is that thread.
+
+        Raises EngineClosed once the thread has ended or hangs.
+        """
+        if self.is_current:
+            return chore()
+        future = self.submit(chore)
+        either: list[Future[Any]] = [future, self._ended]
+        wait(either, return_when=FIRST_COMPLETED)
+        if not future.done():  # the thread has ended, or hangs
+            raise EngineClosed(self._ended.result())
+        return future.result()
+
     def start(self) -> None:
         """Start both threads."""
         self._thread.start()
@@ -85,7 +107,7 @@ class EngineThread:
         self.intake.close(drop=not drain)
         if threading.current_thread() in (self._thread, self._guarding) or self._thread.ident is None:
             return
-        self._ended.wait()
+        self._ended.result()
         self._enlarging.close()
         if self._stuck_after:
             self._guarding.join()
@@ -120,11 +142,13 @@ class EngineThread:
                 pending.fail(EngineClosed(reason))
             except BaseException:
                 logger.exception("a callback failed")
-        self._ended.set()
+        with suppress(InvalidStateError):  # the thread that hung has come back
+            self._ended.set_result(reason)
 
     def _guard(self) -> None:
         """Check again and again whether the devices keep the thread waiting for too long."""
-        while not self._ended.wait(min(MOST_SECONDS_BETWEEN_LOOKS, self._stuck_after / LOOKS)):
+        seconds = min(MOST_SECONDS_BETWEEN_LOOKS, self._stuck_after / LOOKS)
+        while not wait([self._ended], seconds).done:
             if self._scheduler.watchdog.is_overdue:
                 logger.error("the devices do not answer: the engine is given up")
                 self.is_hanging = True

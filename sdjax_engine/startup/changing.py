@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import EngineError
@@ -18,6 +19,7 @@ from sdjax_engine.startup.loading import (
     use_companions,
     use_model,
 )
+from sdjax_engine.startup.picture_classifiers import free_picture_classifier
 from sdjax_engine.startup.registry import Registry, as_engine_error
 from sdjax_engine.wording import first_line
 
@@ -42,12 +44,11 @@ def read_change(registry: Registry, specs: Sequence[ModelSpec]) -> Change:
     specs_before = (spec for spec in registry.config.models if spec.offer.model in registry.models)
     before = {spec.offer.model: spec for spec in specs_before}
     kept = {spec.offer.model for spec in specs if before.get(spec.offer.model) == spec}
-    arrivals = registry.residency.arrivals()  # one for all: they share the room
     arriving = []
     with refused_by_devices():
         for spec in specs:
             if spec.offer.model not in kept:
-                read = read_model(spec, config, registry.compiler, arrivals.put)
+                read = read_model(spec, config, registry.compiler, registry.residency)
                 check_companions(read, config, registry.compiler)
                 arriving.append(read)
     return Change(config=config, leaving=frozenset(before) - kept, arriving=tuple(arriving))
@@ -59,21 +60,20 @@ def leaving_lanes(registry: Registry, change: Change) -> list[Lane]:
 
 
 def release(registry: Registry, change: Change) -> None:
-    """Free the devices' memory of the models that leave; their lanes must be closed."""
-    residency = registry.residency
-    stay = [spec for spec in registry.config.models if spec.offer.model not in change.leaving]
-    in_use = {spec.picture_classifier for spec in (*stay, *(read.spec for read in change.arriving))}
-    for spec in registry.config.models:
-        name = spec.offer.model
-        if name in change.leaving and name in registry.models:
-            registry.models[name].release()
-            residency.drop(name)
-            if spec.picture_classifier not in in_use:
-                residency.release(f"picture classifier {spec.picture_classifier}")
+    """Free the memory of the models that leave, whose lanes are closed; for the thread of the devices."""
+    staying = [model for name, model in registry.models.items() if name not in change.leaving]
+    for name in change.leaving & registry.models.keys():
+        discard(registry.models[name], staying)
     for lane in leaving_lanes(registry, change):
-        residency.release(lane)
-    gone = change.leaving - {spec.offer.model for spec in change.config.models}
-    registry.compiler.forget(tuple(f"{name}{after}" for name in gone for after in (" ", ":")))
+        registry.residency.release(lane)
+
+
+def discard(model: LoadedModel, others: Collection[LoadedModel]) -> None:
+    """Free the memory of a model, and that of its picture classifier where no other model uses it."""
+    model.release()
+    classifier = model.classifier
+    if classifier is not None and classifier not in [other.classifier for other in others]:
+        free_picture_classifier(classifier, model.residency)
 
 
 def arrived(registry: Registry, change: Change) -> tuple[Registry, Mapping[str, EngineError]]:
@@ -88,12 +88,6 @@ def arrived(registry: Registry, change: Change) -> tuple[Registry, Mapping[str, 
         except Exception as error:
             logger.exception("%s cannot be used", name)
             registry.compiler.tell(f"{name} cannot be used: {first_line(error)}")
-            registry.residency.drop(name)
-            source = read.spec.picture_classifier
-            if not any(
-                each.classifier and each.classifier.source == source for each in (kept | new).values()
-            ):
-                registry.residency.release(f"picture classifier {source}")
             failures[name] = as_engine_error(error)
     found = kept | new
     specs = tuple(spec for spec in change.config.models if spec.offer.model in found)
@@ -109,5 +103,9 @@ def _arrived(
     with refused_by_devices():
         model = use_model(read, registry.compiler, residency)
         config = replace(change.config, models=(read.spec,))
-        use_companions(config, {**others, name: model}, registry.compiler, residency)
+        try:
+            use_companions(config, {**others, name: model}, registry.compiler, residency)
+        except Exception:
+            residency.owner.do(partial(discard, model, [*others.values()]))
+            raise
     return model

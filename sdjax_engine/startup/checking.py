@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
-import numpy.typing as npt
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.model.loaded import check_guidance, check_sizes
@@ -21,7 +17,7 @@ from sdjax_engine.startup.picture_classifiers import check_labels
 from sdjax_engine.weights.checkpoint import scale_of
 from sdjax_engine.weights.contents import TEXT_ENCODERS, respaced
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
-from sdjax_engine.weights.load import plans_of, read_contents
+from sdjax_engine.weights.load import in_host_memory, plans_of, read_contents
 from sdjax_engine.weights.networks import check_tensors
 from sdjax_engine.weights.picture_classifier import labels_at
 from sdjax_engine.weights.preview_decoder import load_preview_decoder
@@ -51,7 +47,6 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     labels and, with `previews`, the decoder the model. No weights of a checkpoint are read, and no device is
     opened. Raises UnreadableCheckpoint.
     """
-    in_memory: Callable[[npt.NDArray[Any]], Any] = np.array
     path = local_path(spec.source)
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
         return None
@@ -75,7 +70,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
             latent_channels=int(vae["latent_channels"]),
             vae_scale_factor=scale_of(vae),
             dtype=dtype,
-            put=in_memory,
+            put=in_host_memory,
         )
     sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
     size = sum(sizes[name] * jnp.dtype(plan.dtype).itemsize for name, plan in plans.items())

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import numpy as np
-import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Residency
-from sdjax_engine.model.loaded import LoadedModel, check_sizes
+from sdjax_engine.memory.residency import Arrival, Residency
+from sdjax_engine.model.loaded import LoadedModel, arrays_of, check_sizes
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.startup import picture_classifiers, preview_decoders
 from sdjax_engine.weights import Checkpoint, load_checkpoint
+from sdjax_engine.weights.load import in_host_memory
 from sdjax_engine.wording import first_line
-
-Put = Callable[[npt.NDArray[Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,11 +29,13 @@ class ReadModel:
     spec: ModelSpec
     checkpoint: Checkpoint = field(repr=False)
     loras: LoraBank = field(repr=False)
+    arrival: Arrival = field(repr=False)
 
 
-def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: Put) -> ReadModel:
-    """Read a checkpoint and its LoRAs; `put` places each array. Raises UnreadableCheckpoint."""
+def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, residency: Residency) -> ReadModel:
+    """Read a checkpoint and its LoRAs, into memory that is claimed before; raises UnreadableCheckpoint."""
     compiler.tell(f"loading {spec.offer.model} from {spec.source}")
+    arrival = residency.arrival(spec.offer.model)
     checkpoint = load_checkpoint(
         spec.source,
         dtype=config.dtype,
@@ -45,7 +44,8 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: P
         vae=spec.vae,
         timestep_spacing=spec.timestep_spacing,
         safety_checker=spec.safety_checker,
-        put=put,
+        expect=arrival.expect,
+        put=arrival.put,
         by_output=devices.reads_kernels_by_output(compiler.mesh),
         cache_dir=config.cache_dir,
         report=compiler.tell,
@@ -53,10 +53,13 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: P
     if spec.safety_checker and checkpoint.safety_checker is None:
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
     check_sizes(spec.offer, checkpoint.vae_scale_factor)
-    loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
+    loras = LoraBank.load(spec.loras, checkpoint, in_host_memory, rank=spec.lora_rank)
     if spec.loras:
         compiler.tell(f"LoRAs of {spec.offer.model}: {loras}")
-    return ReadModel(spec=spec, checkpoint=checkpoint, loras=loras)
+        leaves: list[Any] = jax.tree.leaves(arrays_of(checkpoint, loras))
+        arrival.expect(sum(leaf.nbytes for leaf in leaves))
+        loras = loras.placed(arrival.put)
+    return ReadModel(spec=spec, checkpoint=checkpoint, loras=loras, arrival=arrival)
 
 
 def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) -> None:
@@ -66,12 +69,14 @@ def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) 
         found = picture_classifiers.loaded(spec.picture_classifier, spec, config, compiler)
         picture_classifiers.check_labels(spec, found.labels)
     if spec.preview_decoder is not None and config.preview_seconds:
-        preview_decoders.loaded(spec, config, read.checkpoint, compiler, put=np.array)
+        preview_decoders.loaded(spec, config, read.checkpoint, compiler)
 
 
 def use_model(read: ReadModel, compiler: Compiler, residency: Residency) -> LoadedModel:
     """Take a model into use, on the devices as far as there is room; raises DevicesFailed."""
-    return LoadedModel(read.spec.offer, read.checkpoint, compiler, read.loras, residency)
+    return LoadedModel(
+        *(read.spec.offer, read.checkpoint, compiler, read.loras, residency), arrival=read.arrival.owner
+    )
 
 
 def use_companions(
@@ -93,7 +98,7 @@ def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) 
     models = {}
     with refused_by_devices():
         for spec in config.models:
-            read = read_model(spec, config, compiler, residency.arrivals().put)
+            read = read_model(spec, config, compiler, residency)
             models[spec.offer.model] = use_model(read, compiler, residency)
         use_companions(config, models, compiler, residency)
     return models

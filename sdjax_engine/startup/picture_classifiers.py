@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -16,7 +12,8 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.picture_classifier import compile_classifier
+from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
+from sdjax_engine.weights.load import in_host_memory
 from sdjax_engine.weights.picture_classifier import LoadedClassifier, load_picture_classifier
 from sdjax_engine.wording import in_bytes
 
@@ -27,7 +24,7 @@ def add_picture_classifiers(
     """Load the classifiers and give them to their models; models that name the same share it.
 
     A classifier stays on the devices when its model is evicted; its memory is reserved before it is copied
-    there, and models that have no room beside it are evicted. Raises UnreadableCheckpoint, and
+    there. Raises UnreadableCheckpoint, and
     DevicesFailed where the devices have no room: pictures are never left unjudged for want of memory.
     """
     known = {each.source: each for model in models.values() if (each := model.classifier) is not None}
@@ -35,12 +32,7 @@ def add_picture_classifiers(
         if (source := spec.picture_classifier) is None:
             continue
         if source not in known:
-            on_host = loaded(source, spec, config, compiler)
-            claim(source, on_host.memory, residency)
-            residency.bring(spec.offer.model)  # evicts models that have no room beside the classifier
-            on_devices = on_host.placed(partial(devices.replicate, mesh=compiler.mesh))
-            known[source] = compile_classifier(source, on_devices, compiler)
-            claim(source, known[source].memory, residency)
+            known[source] = added(source, loaded(source, spec, config, compiler), residency, compiler)
         check_labels(spec, known[source].loaded.labels)
         models[spec.offer.model].use_classifier(known[source])
         compiler.tell(f"pictures of {spec.offer.model} are judged by {source}")
@@ -60,19 +52,49 @@ def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compile
         raise UnreadableCheckpoint(f"picture_classifier of {spec.offer.model}: {error}") from error
 
 
-def in_host_memory(array: npt.NDArray[Any]) -> Any:
-    """Return a copy in memory, because `array` may be a view of a file."""
-    return np.array(array)
+def added(
+    source: str, on_host: LoadedClassifier, residency: Residency, compiler: Compiler
+) -> PictureClassifier:
+    """Copy a classifier to the devices, and compile its program; after an error its memory is free again."""
+    do = residency.owner.do
+    on_devices = do(partial(placed, source, on_host, residency, compiler))
+    try:
+        classifier = compile_classifier(source, on_devices, compiler)
+        do(partial(claim, source, classifier.memory, residency))
+    except Exception:
+        do(on_devices.component.free)
+        do(partial(residency.release, owner_of(source)))
+        raise
+    return classifier
+
+
+def placed(
+    source: str, on_host: LoadedClassifier, residency: Residency, compiler: Compiler
+) -> LoadedClassifier:
+    """Reserve memory for a classifier, and copy it to the devices; raises DevicesFailed."""
+    claim(source, on_host.memory, residency)
+    return on_host.placed(partial(devices.replicate, mesh=compiler.mesh))
 
 
 def claim(source: str, memory: int, residency: Residency) -> None:
     """Reserve memory, at all times for the program too: it judges start pictures beside other programs."""
-    owner, need = f"picture classifier {source}", Need(held=memory)
+    owner, need = owner_of(source), Need(held=memory)
     if not residency.claim(owner, need):
         raise DevicesFailed(
             f"A device has no {in_bytes(memory)} for the {owner}: "
             f"name a smaller one{residency.or_raise_it(residency.lacking(owner, need))}."
         )
+
+
+def free_picture_classifier(classifier: PictureClassifier, residency: Residency) -> None:
+    """Free a classifier's memory; for the thread of the devices."""
+    classifier.free()
+    residency.release(owner_of(classifier.source))
+
+
+def owner_of(source: str) -> str:
+    """Return the owner of a classifier's memory."""
+    return f"picture classifier {source}"
 
 
 def check_labels(spec: ModelSpec, labels: tuple[str, ...]) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
-
-import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -16,6 +13,7 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.weights import Checkpoint, Component
+from sdjax_engine.weights.load import in_host_memory
 from sdjax_engine.weights.preview_decoder import load_preview_decoder
 from sdjax_engine.wording import in_bytes
 
@@ -33,10 +31,11 @@ def add_preview_decoders(
         if spec.preview_decoder is None:
             continue
         name, model = spec.offer.model, models[spec.offer.model]
-        decoder = loaded(spec, config, model, compiler, put=partial(devices.replicate, mesh=compiler.mesh))
+        decoder = loaded(spec, config, model, compiler)
         held = sum(array.nbytes for array in decoder.parameters.values())
-        if residency.claim(f"preview decoder of {name}", Need(held=held)):
-            model.preview_decoder = decoder
+        place = partial(placed, decoder, f"preview decoder of {name}", held, residency, compiler)
+        model.preview_decoder = residency.owner.do(place)
+        if model.preview_decoder is not None:
             compiler.tell(f"previews of {name} are decoded by {spec.preview_decoder}")
         else:
             compiler.tell(
@@ -44,15 +43,25 @@ def add_preview_decoders(
             )
 
 
+def placed(
+    decoder: Component, owner: str, held: int, residency: Residency, compiler: Compiler
+) -> Component | None:
+    """Reserve memory for a decoder, and copy it to the devices; None without room."""
+    if not residency.claim(owner, Need(held=held)):
+        return None
+    return decoder.placed(partial(devices.replicate, mesh=compiler.mesh))
+
+
 def loaded(
     spec: ModelSpec,
     config: EngineConfig,
     model: LoadedModel | Checkpoint,
     compiler: Compiler,
-    *,
-    put: Callable[[npt.NDArray[Any]], Any],
 ) -> Component:
-    """Load the decoder of one model that has one; raises UnreadableCheckpoint that names the model."""
+    """Load the decoder of one model that has one into the host's memory.
+
+    Raises UnreadableCheckpoint that names the model.
+    """
     assert spec.preview_decoder is not None, "a model without a decoder of previews has none to load"
     try:
         return load_preview_decoder(
@@ -60,7 +69,7 @@ def loaded(
             latent_channels=model.latent_channels,
             vae_scale_factor=model.vae_scale_factor,
             dtype=config.dtype,
-            put=put,
+            put=in_host_memory,
             cache_dir=config.cache_dir,
             report=compiler.tell,
         )

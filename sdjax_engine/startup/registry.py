@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
+from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
@@ -106,7 +106,7 @@ class Registry:
     lanes: tuple[Lane, ...]
     usage: Usage
     serving: Mapping[Lane, Lane] = field(default_factory=dict)
-    _with_pictures: set[str] = field(default_factory=set, init=False)
+    _with_pictures: dict[str, Program] = field(default_factory=dict, init=False)
     _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -133,7 +133,8 @@ class Registry:
         other = replace(self, config=config, models=models, lanes=ordered, serving=serving)
         stay = {name for name in models if models[name] is self.models.get(name)}
         pictures = {pictures_of(lane) for lane in other.lanes if lane.model in stay}
-        other._with_pictures.update(self._with_pictures & pictures)
+        kept = {name: program for name, program in self._with_pictures.items() if name in pictures}
+        other._with_pictures.update(kept)
         return other
 
     def with_served(self, lanes: Iterable[Lane]) -> tuple[Lane, ...]:
@@ -215,10 +216,7 @@ class Registry:
         return Previews(seconds=seconds, most_share=self.config.preview_share, colours=colours)
 
     def steps(self, thread: EngineThread) -> list[Step]:
-        """Return what is left to be made ready for the requests in `thread`, in the order of use.
-
-        A step asks the thread for the lane, because a restart of the thread replaces the `DeviceLane`.
-        """
+        """Return what is left to be made ready for the requests in `thread`, in the order of use."""
         opened = thread.queues
         missing = [lane for lane in self.lanes if lane not in opened]
         steps = {self.names[lane]: self._lane_step(lane, thread) for lane in missing}
@@ -252,9 +250,9 @@ class Registry:
         def make() -> None:
             shapes = LaneShapes(lane=served[0], model=self.models[served[0].model], seats_per_device=1)
             with refused_by_devices():
-                compile_begin(shapes, self.compiler)
+                program = compile_begin(shapes, self.compiler)  # which the lanes compile again
             with self._lock:
-                self._with_pictures.add(name)
+                self._with_pictures[name] = program
             for lane in [lane for lane in served if lane in thread.queues]:
                 self._prepare_pictures(lane, thread)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
@@ -23,6 +26,16 @@ class Component:
     shapes: Mapping[str, tuple[int, ...]] = field(repr=False)
     blueprint: Blueprint = field(repr=False)
     config: dict[str, Any]
+
+    def placed(self, put: Callable[[npt.NDArray[Any]], Any]) -> Component:
+        """Return the network with its parameters, which are in the host's memory, copied by `put`."""
+        parameters = {key: put(np.asarray(array)) for key, array in self.parameters.items()}
+        return replace(self, parameters=parameters)
+
+    def free(self) -> None:
+        """Free the parameters' memory on the devices once queued work has ended."""
+        for array in self.parameters.values():
+            array.delete()
 
     def module(self, parameters: Parameters | None = None) -> Any:
         """Return the module over these parameters or its own, for use within one traced function."""

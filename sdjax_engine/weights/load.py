@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpy.typing as npt
 from jax.typing import DTypeLike
 
@@ -32,6 +33,11 @@ DTYPES: dict[str, DTypeLike] = {"float32": jnp.float32, "bfloat16": jnp.bfloat16
 MOST_UNDER_WAY = 256 * 2**20  # bytes in transfer to the devices before the next parameter is read
 
 
+def in_host_memory(array: npt.NDArray[Any]) -> Any:
+    """Return a copy in memory, because `array` may be a view of a file."""
+    return np.array(array)
+
+
 def load_checkpoint(
     source: str,
     *,
@@ -41,6 +47,7 @@ def load_checkpoint(
     vae: str | None = None,
     timestep_spacing: str | None = None,
     safety_checker: bool = False,
+    expect: Callable[[int], object] = lambda _size: None,
     put: Put = jax.device_put,
     by_output: bool = False,
     cache_dir: Path | None = None,
@@ -54,9 +61,10 @@ def load_checkpoint(
     file. `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
     `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
     float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
-    to the devices; with `by_output` it gets kernels of convolutions in a GPU's order
-    (`models/convolution_kernels.py`). Converted parameters are cached in `cache_dir`. `report` gets the
-    progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in one sentence, for every fault.
+    to the devices; before the first, `expect` gets the bytes of all. With `by_output`, `put` gets kernels of
+    convolutions in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
+    `cache_dir`. `report` gets the progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in
+    one sentence, for every fault.
     """
     if dtype not in DTYPES:
         raise UnreadableCheckpoint(f"There is no dtype {dtype!r}: choose one of {', '.join(DTYPES)}.")
@@ -84,6 +92,7 @@ def load_checkpoint(
             if not (cache and cache.has_checked(cached_as[name], each))
         },
     )
+    expect(sum(each.size for each in plans.values()))
     components = {
         name: fill(cached_as[name], each, put=put, by_output=by_output, cache=cache)
         for name, each in plans.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -91,6 +92,12 @@ class Plan:
     def wanted(self) -> Mapping[str, Parameter]:
         """Its parameters by the reference's names; raises UnreadableCheckpoint if it cannot be built."""
         return self.blueprint.layout.parameters
+
+    @property
+    def size(self) -> int:
+        """The bytes of its parameters by the headers of the files, which may hold others too."""
+        elements = sum(math.prod(each.shape) for each in self.part.stored.values())
+        return elements * int(jnp.dtype(self.dtype).itemsize)
 
 
 NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.vit_config import NAME, labels_of
@@ -46,8 +44,7 @@ class LoadedClassifier:
 
     def placed(self, put: Put) -> LoadedClassifier:
         """Return the classifier with its parameters copied by `put`."""
-        parameters = {key: put(np.asarray(array)) for key, array in self.component.parameters.items()}
-        return replace(self, component=replace(self.component, parameters=parameters))
+        return replace(self, component=self.component.placed(put))
 
 
 def load_picture_classifier(

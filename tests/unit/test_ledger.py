@@ -35,7 +35,10 @@ def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
                 if name not in entered and ledger.enter(name, size):
                     entered.add(name)
             case "claim", _, Need() as need:
-                ledger.claim(who, need)
+                gone = ledger.claim(who, need) or []
+                assert gone == used[: len(gone)]
+                used = used[len(gone) :]
+                assert (ledger.budget or 0) >= ledger.taken
             case ("bring", str(name), _) if name in entered:
                 gone = ledger.bring(name)
                 assert name not in gone
@@ -70,7 +73,7 @@ def test_without_a_limit_nothing_is_evicted(steps: list[tuple[str, object, objec
             case "enter", str(name), int(size):
                 assert ledger.enter(name, size)
             case "claim", _, Need() as need:
-                assert ledger.claim(who, need)
+                assert ledger.claim(who, need) == []
             case ("bring", str(name), _) if name in ledger.models:
                 assert ledger.bring(name) == []
     assert ledger.room is None
@@ -78,11 +81,11 @@ def test_without_a_limit_nothing_is_evicted(steps: list[tuple[str, object, objec
 
 def test_a_need_over_the_whole_budget_is_refused_and_changes_nothing() -> None:
     ledger = Ledger(100)
-    assert ledger.claim("a lane", Need(held=10, working=20))
+    assert ledger.claim("a lane", Need(held=10, working=20)) == []
     assert not ledger.enter("large", 71)
     assert ledger.enter("small", 70)
-    assert not ledger.claim("another lane", Need(held=1))
-    assert ledger.claim("another lane", Need(working=20)), "they do not work at the same moment"
+    assert ledger.claim("another lane", Need(held=1)) is None
+    assert ledger.claim("another lane", Need(working=20)) == [], "they do not work at the same moment"
     assert (ledger.models, ledger.reserved, ledger.room) == (("small",), 30, 70)
 
 
@@ -110,8 +113,32 @@ def test_models_that_ran_out_of_memory_together_are_never_resident_together_agai
 
 def test_a_released_claim_frees_its_memory() -> None:
     ledger = Ledger(100)
-    assert ledger.claim("a lane", Need(held=60))
-    assert not ledger.claim("another lane", Need(held=60))
+    assert ledger.claim("a lane", Need(held=60)) == []
+    assert ledger.claim("another lane", Need(held=60)) is None
     ledger.release("a lane")
     ledger.release("nobody")
-    assert ledger.claim("another lane", Need(held=60))
+    assert ledger.claim("another lane", Need(held=60)) == []
+
+
+def test_a_claim_names_the_models_that_it_displaces() -> None:
+    ledger = Ledger(100)
+    for name in ("a", "b"):
+        assert ledger.enter(name, 40)
+        assert ledger.bring(name) == []
+    assert ledger.claim("a lane", Need(held=50)) == ["a"]
+    assert (ledger.resident, ledger.taken) == (("b",), 90)
+
+
+def test_models_that_the_host_cannot_keep_must_fit_on_the_devices_together() -> None:
+    ledger = Ledger(100, host=70)
+    assert ledger.enter("a", 40)
+    assert ledger.enter("b", 40), "the devices hold both"
+    assert not ledger.enter("c", 40), "neither the devices nor the host hold all three"
+    for name in ("a", "b"):
+        ledger.bring(name)
+    assert ledger.claim("a lane", Need(held=20)) == []
+    assert ledger.claim("another lane", Need(held=1)) is None
+    assert ledger.tighten("b") == []
+    assert ledger.resident == ("a", "b")
+    ledger.leave("a")
+    assert ledger.claim("another lane", Need(held=30)) == []

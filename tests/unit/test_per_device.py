@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 
 import jax
@@ -84,3 +86,23 @@ def test_the_error_of_one_device_is_raised(mesh: Mesh, program: Program) -> None
     x.addressable_shards[1].data.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         program(replicate(np.float32(1), mesh), x, turns)
+
+
+def test_parameters_are_held_by_their_owner_alone(mesh: Mesh, program: Program) -> None:
+    step = replicate(np.float32(3), mesh)
+    program(step, *given(mesh, (1, 1)))
+    held = weakref.ref(step)
+    del step
+    gc.collect()
+    assert held() is None
+
+
+def test_a_program_is_forgotten_with_its_last_owner(mesh: Mesh) -> None:
+    compiler = Compiler(mesh=mesh, report=lambda _line: None)
+    arguments = given(mesh, (0, 0))
+    made = compiler.compile("pass", lambda x, turns: (x, turns), *arguments, specs=(BY_SEAT, BY_SEAT))
+    again = compiler.compile("pass", lambda x, turns: (x, turns), *arguments, specs=(BY_SEAT, BY_SEAT))
+    assert made is again
+    del made, again
+    gc.collect()
+    assert not compiler._programs

@@ -33,7 +33,7 @@ class Compiled:
         seats = self.unit * self.seats_per_device
         return Need(held=10 * seats, working=20 * seats)
 
-    def claim_without_decoder(self) -> bool:
+    def give_up_decoder(self) -> bool:
         return False
 
     def reset(self) -> None:

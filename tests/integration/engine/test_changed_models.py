@@ -8,7 +8,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from lora_files import write_three
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lora
 from sdjax_engine.startup.changing import Change, arrived
 from sdjax_engine.startup.registry import Registry
@@ -164,7 +168,7 @@ def test_a_model_that_cannot_be_read_changes_nothing(
         with pytest.raises(UnreadableCheckpoint):
             engine.read_models(broken)
     assert engine.lanes == lanes
-    assert taken_by(engine) == taken
+    wait_until(lambda: taken_by(engine) == taken)
     assert engine.submit(PLAIN).result(DEADLINE).pixels.any()
 
 
@@ -181,3 +185,86 @@ def test_a_change_of_models_holds_nobody_beyond_a_timeout(
     change(engine, plain, second)
     change(engine, plain)
     assert told == [False, False]
+
+
+def test_after_the_start_the_engines_thread_alone_changes_what_the_devices_hold(
+    engine: Engine, plain: ModelSpec, second: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert engine.wait_until_ready(DEADLINE)
+    callers: dict[str, set[str]] = {}
+
+    def note_callers(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def noted(*arguments: Any, **options: Any) -> Any:
+            callers.setdefault(name, set()).add(threading.current_thread().name)
+            return method(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    of_residency, of_lanes = ("claim", "release", "adopt", "drop", "bring", "expect"), ("reset", "free")
+    for name in of_residency:
+        note_callers(Residency, name)
+    for name in of_lanes:
+        note_callers(DeviceLane, name)
+    change(engine, plain, second)
+    assert engine.wait_until_ready(DEADLINE)
+    assert engine.submit(like(model="second")).result(DEADLINE).pixels.any()
+    change(engine, plain)
+    assert callers == {name: {"sdjax-engine"} for name in (*of_residency, *of_lanes)}
+
+
+def test_a_move_that_another_thread_wants_waits_for_the_run_that_is_being_queued(
+    engine: Engine, plain: ModelSpec, second: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's calls have the parameters that the move would free."""
+    change(engine, plain, second)
+    assert engine.wait_until_ready(DEADLINE)
+    assert engine._registry is not None
+    residency, intake = engine._registry.residency, engine._thread.intake
+    movers: list[threading.Thread] = []
+    denoise = DeviceLane.denoise
+
+    def move_first(lane: DeviceLane, spans: Any) -> Any:
+        if not movers:
+            move = partial(residency.owner.do, partial(residency.leave_alone, "second"))
+            movers.append(threading.Thread(target=move))
+            movers[0].start()
+            wait_until(lambda: bool(intake._chores))
+        return denoise(lane, spans)
+
+    monkeypatch.setattr(DeviceLane, "denoise", move_first)
+    troubles: list[Any] = []
+    future = engine.submit(LONG, on_progress=lambda progress: troubles.append(progress.trouble))
+    assert future.result(DEADLINE).pixels.any()
+    movers[0].join(DEADLINE)
+    assert set(troubles) == {None}
+    change(engine, plain)
+
+
+def test_a_change_that_is_never_applied_gives_its_memory_back(
+    engine: Engine, plain: ModelSpec, second: ModelSpec
+) -> None:
+    assert engine.wait_until_ready(DEADLINE)
+    taken = taken_by(engine)
+    read = engine.read_models([plain, second])
+    assert taken_by(engine) > taken
+    del read
+    wait_until(lambda: taken_by(engine) == taken)
+
+
+def test_programs_of_a_replaced_model_are_forgotten(
+    engine: Engine, plain: ModelSpec, files: dict[str, Path]
+) -> None:
+    assert engine.wait_until_ready(DEADLINE)
+    assert engine._registry is not None
+    programs = engine._registry.compiler._programs
+    gc.collect()
+    before = len(programs)
+    offer = dataclasses.replace(TINY, loras=tuple(files))
+    change(engine, dataclasses.replace(plain, offer=offer, loras=files, lora_rank=5))
+    assert engine.wait_until_ready(DEADLINE)
+    change(engine, plain)
+    assert engine.wait_until_ready(DEADLINE)
+    gc.collect()
+    assert len(programs) == before

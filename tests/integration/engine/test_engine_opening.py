@@ -308,13 +308,9 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
         return ends_late
 
     monkeypatch.setattr(EngineThread, "_guard", late(EngineThread._guard))
-    monkeypatch.setattr(Residency, "_learn", late(Residency._learn))
     before = set(threading.enumerate())
     engine = open_engine()
     engine.submit(PLAIN).result(DEADLINE)
-    assert engine._registry is not None
-    (parameters,) = engine._registry.residency._models.values()
-    engine._registry.residency._measure(parameters, 0.0)  # as after a load
     engine.close(drain=False)
     left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
     assert left <= {"sdjax-decode"}, "the interpreter itself waits for a pool's threads"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency, Transport
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -63,9 +61,10 @@ def open_both(
     def open_one(residency: Residency) -> Engine:
         models, queues = {}, {}
         for name, source in sources.items():
-            checkpoint = load_checkpoint(str(source), put=residency.arrivals().put)
+            arrival = residency.arrival(name)
+            checkpoint = load_checkpoint(str(source), expect=arrival.expect, put=arrival.put)
             offer = dataclasses.replace(TINY, model=name)
-            models[name] = LoadedModel(offer, checkpoint, shared, residency=residency)
+            models[name] = LoadedModel(offer, checkpoint, shared, residency=residency, arrival=arrival.owner)
             lane = dataclasses.replace(PLAIN.lane, model=name)
             device = DeviceLane(lane, models[name], seats_per_device=SEATS_PER_DEVICE, compiler=shared)
             assert residency.claim(lane, device.need)
@@ -115,8 +114,9 @@ def test_an_engine_with_memory_for_one_of_two_models_paints_the_same_pictures(
 
 
 def tree(mesh: jax.sharding.Mesh, residency: Residency, size: int) -> dict[str, Any]:
-    put = residency.arrivals().put
-    return {str(index): put(np.full((size,), index, np.uint8)) for index in range(4)}
+    arrival = residency.arrival("a tree")
+    arrival.expect(4 * size)
+    return {str(index): arrival.put(np.full((size,), index, np.uint8)) for index in range(4)}
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -144,7 +144,9 @@ def test_evicted_parameters_are_freed_on_the_devices_and_restored_unchanged(
 
 def test_queued_work_completes_although_its_parameters_are_evicted(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 5 * 2**20)
-    held = residency.adopt("first", {"a": residency.arrivals().put(np.ones((1024, 1024), np.float32))})
+    held = residency.adopt(
+        "first", {"a": devices.replicate(np.ones((1024, 1024), np.float32), compiler.mesh)}
+    )
     residency.adopt("second", tree(compiler.mesh, residency, 2**19))
     power = jax.jit(lambda a: jax.lax.fori_loop(0, 20, lambda _, b: b @ a / 1024, a))
     result = power(held.arrays["a"])
@@ -188,71 +190,43 @@ def test_a_larger_budget_is_advised_only_where_the_given_one_was_the_limit(
     assert str(raised.value).endswith(", or raise device_memory_gib.") == advised
 
 
-class HeldUp(Transport):
-    """A transport whose copies wait, in the first thread that makes one, until they are released."""
-
-    def __init__(self, mesh: jax.sharding.Mesh) -> None:
-        super().__init__(mesh)
-        self.hanging, self.let_go = threading.Event(), threading.Event()
-
-    def to_devices(self, on_host: Any) -> jax.Array:
-        if not self.hanging.is_set():
-            self.hanging.set()
-            assert self.let_go.wait(DEADLINE)
-        return super().to_devices(on_host)
-
-
-def test_a_late_load_of_an_abandoned_thread_changes_nothing(compiler: Compiler) -> None:
-    """By then the next thread has loaded the model itself, or another model in its place."""
+def test_an_arriving_model_is_in_the_account_from_its_first_byte(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 100)
-    first = residency.adopt("first", tree(compiler.mesh, residency, 15))
-    second = residency.adopt("second", tree(compiler.mesh, residency, 20))
-    transport = second._transport = HeldUp(compiler.mesh)
-    abandoned = threading.Thread(target=residency.bring, args=("second",))
-    abandoned.start()
-    assert transport.hanging.wait(DEADLINE)
-    residency.bring("second")
-    successors = second.arrays
-    transport.let_go.set()
-    abandoned.join(DEADLINE)
-    assert second.arrays is successors
-    assert residency.taken == 80
-    transport.hanging.clear()
-    transport.let_go.clear()
-    residency.bring("first")
-    late = threading.Thread(target=residency.bring, args=("second",))
-    late.start()
-    assert transport.hanging.wait(DEADLINE)
-    residency.bring("first")
-    transport.let_go.set()
-    late.join(DEADLINE)
-    assert (first.resident, second.resident, residency.taken) == (True, False, 60)
+    residency.adopt("first", tree(compiler.mesh, residency, 10))
+    arrival = residency.arrival("second")
+    arrival.expect(50)
+    assert residency.taken == 90
+    assert not residency.claim("a lane", Need(held=20))
+    parameters = residency.adopt("second", {"a": arrival.put(np.zeros(50, np.uint8))}, arrival=arrival.owner)
+    assert (residency.taken, parameters.resident) == (90, True)
+    late = residency.arrival("third")
+    late.expect(20)
+    assert residency.taken == 90, "it is read into the host's memory"
+    del late
+    never = residency.arrival("fourth")
+    never.expect(10)
+    assert residency.taken == 100
+    del never
+    assert residency.taken == 90, "a model that is never adopted gives its memory back"
 
 
-def test_an_eviction_that_hangs_is_completed_by_the_next_thread(
-    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+def test_a_claim_evicts_the_models_that_it_displaces_before_it_is_granted(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh, 100)
+    first, second = (
+        residency.adopt(name, tree(compiler.mesh, residency, 10)) for name in ("first", "second")
+    )
+    arrays = jax.tree.leaves(first.arrays)
+    assert residency.claim("a lane", Need(held=50))
+    assert residency.taken <= 100
+    assert all(array.is_deleted() for array in arrays)
+    assert (first.resident, second.resident) == (False, True)
+
+
+def test_a_model_that_no_memory_can_keep_beside_the_others_is_refused_in_a_sentence(
+    compiler: Compiler,
 ) -> None:
-    residency = Residency(compiler.mesh, 100)
-    first = residency.adopt("first", tree(compiler.mesh, residency, 15))
-    residency.adopt("second", tree(compiler.mesh, residency, 20))
-    hanging, let_go, copy = threading.Event(), threading.Event(), first._transport.to_host
-
-    def hang_once(array: Any) -> Any:
-        if not hanging.is_set():
-            hanging.set()
-            assert let_go.wait(DEADLINE)
-        return copy(array)
-
-    def bring_second() -> None:
-        with suppress(RuntimeError):  # its array was deleted while it was held up
-            residency.bring("second")
-
-    monkeypatch.setattr(first._transport, "to_host", hang_once)
-    abandoned = threading.Thread(target=bring_second)
-    abandoned.start()
-    assert hanging.wait(DEADLINE)
-    residency.bring("first")
-    assert [np.asarray(leaf).tolist() for leaf in first.arrays.values()] == [[k] * 15 for k in range(4)]
-    let_go.set()
-    abandoned.join(DEADLINE)
-    assert [np.asarray(leaf).tolist() for leaf in first.arrays.values()] == [[k] * 15 for k in range(4)]
+    residency = Residency(compiler.mesh, 100, host=90)
+    residency.adopt("first", tree(compiler.mesh, residency, 15))
+    with pytest.raises(DevicesFailed, match=r"^The devices cannot hold second, .* offer fewer models\.$"):
+        residency.adopt("second", tree(compiler.mesh, residency, 15))
+    assert residency.taken == 60

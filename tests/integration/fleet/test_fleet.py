@@ -189,7 +189,7 @@ async def test_devices_that_hang_cost_no_request_and_their_worker_starts_again(
     asking = Asking(queue)
     await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
     (painters.folder / "cache" / "hang").touch()
-    await asking.keep_asking(until=lambda: has(painters, "The devices answer nothing any more. (status 75)"))
+    await asking.keep_asking(until=lambda: has(painters, "(status 75)"))
     await asking.keep_asking(until=lambda: len(processes_of(painters)) == 3)
     await asking.all_painted()
     await seen(painters, "2 wanted, 2 painting")
