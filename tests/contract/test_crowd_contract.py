@@ -5,6 +5,7 @@ import itertools
 import random
 from collections.abc import Awaitable
 
+import pytest
 import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
@@ -38,6 +39,17 @@ async def test_caps_hold_for_simultaneous_requests(store: Store, open_store: Ope
             )
         )
         assert sum(isinstance(result, Job) for result in results) == accepted
+
+
+@pytest.mark.parametrize("caps", [Caps(waiting=3), Caps(waiting_per_server=3)])
+async def test_caps_hold_for_simultaneous_requests_of_many_people(
+    store: Store, open_store: OpenStore, caps: Caps
+) -> None:
+    stores = [store, await open_store()]
+    results = await all_at_once(
+        *(stores[user % 2].jobs.enqueue(RECIPE, origin(user, user_id=user), caps=caps) for user in range(8))
+    )
+    assert sum(isinstance(result, Job) for result in results) == 3
 
 
 async def test_the_last_place_goes_to_one_repeated_interaction(store: Store, open_store: OpenStore) -> None:
