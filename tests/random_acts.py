@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -77,19 +76,11 @@ IDS = re.compile(r"\b[0-9a-z]{8}\b|\b\d{1,20}\b")
 
 @dataclass(kw_only=True)
 class Acts:
-    """What all members have done: each kind of act with its number, and the ids that anybody has seen."""
+    """What any member has seen: buttons and menus, forms, and the ids in them."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
     shapes: dict[str, int] = field(default_factory=dict)
     forms: list[Json] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
-    failed: list[str] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        """The number of acts that reached the bot, or were refused by the client."""
-        return self.counts.total()
 
     def see_form(self, form: Json) -> None:
         """Note a form, so that others are forged from it."""
@@ -133,12 +124,8 @@ class RandomMember:
         """Do one thing."""
         self._hear()
         [kind] = self._chance.choices(list(self._kinds), weights=list(self._kinds.values()))
-        name = kind.__name__.strip("_")
-        self._acts.counts[name] += 1
-        try:
+        with contextlib.suppress(RefusedByClient, InteractionFailed):
             await kind()
-        except (RefusedByClient, InteractionFailed):
-            self._acts.refused[name] += 1
 
     def _hear(self) -> None:
         events = self._member.events[self._read :]
@@ -148,8 +135,6 @@ class RandomMember:
             if event["type"] == "MODAL":
                 self._acts.see_form(data)
                 self._forms.append(data)
-            elif event["type"] == "INTERACTION_FAILED":
-                self._acts.failed.append(data["interaction_id"])
             elif event["type"] in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
                 self._acts.see_message(data)
 
@@ -166,7 +151,6 @@ class RandomMember:
             if option.get("required") or self._chance.random() < 0.4:
                 given[option["name"]] = await self._value(name, option, given)
         given = {f"{key}_" if key == "channel" else key: value for key, value in given.items()}
-        self._acts.counts[f"/{name}"] += 0
         await self._member.use(name, channel=await self._channel(), **given)
 
     async def _imagine(self) -> None:

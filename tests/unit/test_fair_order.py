@@ -38,9 +38,6 @@ class Queue:
             self.entered += 1
             heapq.heappush(self.waiting, (tag, self.entered, user, cost))
 
-    def serve_all(self) -> list[int]:
-        return [self.serve()[0] for _ in range(len(self.waiting))]
-
     def serve(self) -> tuple[int, float]:
         tag, _, user, cost = heapq.heappop(self.waiting)
         waiting = [self.waiting[0][0]] if self.waiting else []
