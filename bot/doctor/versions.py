@@ -13,7 +13,7 @@ from bot.doctor.findings import Finding, well, wrong
 
 PART = "versions"
 LOCK = Path(__file__).parents[2] / "requirements.lock"
-PAGE = "docs/operations-install.md"
+PAGE = "docs/operators/install.md"
 OLDEST_PYTHON = (3, 11)
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a process, for Prometheus; `docs/operations-watching.md` says how to use them."""
+"""The metrics of a process, for Prometheus; `docs/operators/watching.md` says how to use them."""
 
 from __future__ import annotations
 

@@ -11,5 +11,5 @@
 JAX's own cache is not used: it saved nothing, and its writing cost 8 % of a cold start. An application may
 use it for itself.
 
-`docs/benchmarks.md` ("Start-up and memory") has the time that each layer saves.
+`docs/internals/benchmarks/README.md` ("Start-up and memory") has the time that each layer saves.
 """

@@ -1,4 +1,4 @@
-"""The pictures of docs/moderation.md: a member who is refused, a moderator who looks; without an engine.
+"""The pictures of docs/moderators: a member who is refused, a moderator who looks; without an engine.
 
 python tests/demo/moderators_pictures.py --write    renew them in docs/images
 

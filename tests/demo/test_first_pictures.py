@@ -14,12 +14,12 @@ MOST_BYTES = 120_000
 STEPS = 4  # of a picture; no test looks at what it shows
 PAGES = (
     "README.md",
-    "docs/first-pictures.md",
-    "docs/artists.md",
-    "docs/moderation.md",
-    "docs/moderation-prompts.md",
-    "docs/moderation-reviews.md",
-    "docs/sessions.md",
+    "docs/artists/first-pictures.md",
+    "docs/artists/README.md",
+    "docs/moderators/README.md",
+    "docs/moderators/prompts.md",
+    "docs/moderators/reviews.md",
+    "docs/hosts/README.md",
 )
 
 

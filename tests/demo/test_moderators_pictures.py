@@ -1,4 +1,4 @@
-"""The steps for the pictures of docs/moderation.md work."""
+"""The steps for the pictures of docs/moderators/README.md work."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_night_without_a_backup_keeps_no_other_night_from_it() -> None:
     tries = int(parser["Unit"]["StartLimitBurst"])
     # The limit is reached where each try takes a quarter of an hour, too.
     assert interval > 2 * tries * int(parser["Service"]["RestartSec"])
-    page = (FOLDER.parents[1] / "docs" / "operations-backup.md").read_text()
+    page = (FOLDER.parents[1] / "docs" / "operators" / "backup.md").read_text()
     assert f"at most {tries} tries in the twelve hours" in page
     assert interval == 12 * 3600  # as the page says
 

@@ -97,7 +97,7 @@ def test_the_board_shows_every_metric_of_the_bot() -> None:
 
 
 def test_every_alert_has_its_line_among_the_symptoms() -> None:
-    page = (ROOT / "docs" / "operations-trouble.md").read_text()
+    page = (ROOT / "docs" / "operators" / "trouble.md").read_text()
     alerts = [rule["alert"] for group in RULES["groups"] for rule in group["rules"]]
     assert [alert for alert in alerts if f"`{alert}`" not in page] == []
 

@@ -115,7 +115,7 @@ def test_the_drill_of_the_documentation_restores_a_backup(
 ) -> None:
     root = Path(__file__).parents[2]
     assert run(monkeypatch, "backup", str(tmp_path / "backups"), "--config", configs[0]) == 0
-    page = (root / "docs" / "operations-backup.md").read_text()
+    page = (root / "docs" / "operators" / "backup.md").read_text()
     drill = page.partition("## Try it")[2].split("```sh\n")[1].partition("```")[0]
     command = f"{sys.executable} -m bot"
     drill = drill.replace("/var/backups/sdjax", str(tmp_path / "backups")).replace("sdjax-bot", command)

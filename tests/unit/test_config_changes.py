@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bot.config import Config, ModelConfig
 from bot.config.changes import ALIVE, AT_START, OF_COMMANDS, changes
 
-PAGE = Path(__file__).parents[2] / "docs/operations-configuration.md"
+PAGE = Path(__file__).parents[2] / "docs/operators/configuration.md"
 
 
 def keys_of(section: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""docs/prompts.md and /help, compared with the code."""
+"""docs/artists/prompts.md and /help, compared with the code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMANDS = other_commands()
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "artists" / "prompts.md").read_text(encoding="utf-8")
 OFFER = Offer(model="x", sizes=((8, 8),), num_inference_steps=1, guidance_scale=1.0, sampler=Sampler.DDIM)
 
 
@@ -56,7 +56,7 @@ def test_the_page_has_examples() -> None:
 
 def test_the_pages_python_answers_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    result = doctest.testfile(str(ROOT / "docs" / "prompts.md"), module_relative=False)
+    result = doctest.testfile(str(ROOT / "docs" / "artists" / "prompts.md"), module_relative=False)
     assert result.attempted > 5
     assert result.failed == 0
 

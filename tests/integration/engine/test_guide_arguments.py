@@ -29,7 +29,7 @@ STEPPING = {"set_timesteps", "step", "scale_model_input", "add_noise", "get_velo
 STEPPING |= {"convert_model_output", "step_prk", "step_plms", "dpm_solver_first_order_update"}
 STEPPING |= {f"multistep_dpm_solver_{order}_order_update" for order in ("second", "third")}
 LEFT_OUT = STEPPING | {"compatibles", "register_modules", "progress_bar", "set_progress_bar_config"}
-"""What docs/guide.md says is not here."""
+"""What docs/internals/guide.md says is not here."""
 
 Loaded = tuple[FlaxStableDiffusionPipeline, Any]
 

@@ -82,7 +82,7 @@ def test_a_result_is_retried_for_at_least_four_hours_as_the_page_says() -> None:
     assert 4.0 <= least / 3600 < 4.1
     mean = sum(backoff(attempts, 0.5) for attempts in range(MAX_ATTEMPTS - 1))
     assert round(mean / 3600) == 6
-    page = (Path(__file__).parents[3] / "docs" / "operations-trouble.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "operators" / "trouble.md").read_text()
     assert f"{MAX_ATTEMPTS} attempts failed, within at least four hours, six on average" in page
 
 
