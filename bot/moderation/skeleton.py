@@ -50,8 +50,9 @@ def _table() -> tuple[Codes, Codes]:
     """Return what each character becomes, and the rows of letters of those that stand for several."""
     every = [chr(code) for start, end in _SPANS for code in range(start, end)]
     special = _special(every)
-    decomposed = unicodedata2.normalize("NFKD", "\n".join(every)).translate(special).split("\n")
-    letters = dict(zip(map(ord, every), decomposed, strict=True)) | special
+    decomposed = unicodedata2.normalize("NFKD", "\n".join(every)).split("\n")
+    pairs = zip(every, decomposed, strict=True)
+    letters = {ord(one): made.translate(special) for one, made in pairs if one != made} | special
     several = sorted({made if len(made) <= _LONGEST else " " for made in letters.values() if len(made) > 1})
     places = {made: _NOTHING + place for place, made in enumerate(several, start=1)} | {"": _NOTHING}
     table = np.arange(_NOTHING, dtype=np.uint32)
@@ -67,8 +68,8 @@ def _table() -> tuple[Codes, Codes]:
 def _special(characters: list[str]) -> dict[int, str]:
     """Return the letters of the characters that do not stand for those of their NFKD."""
     made = dict(_OTHERS)
-    for character in characters:
-        if (category := unicodedata2.category(character)) in _NO_LETTERS:
+    for character, category in zip(characters, map(unicodedata2.category, characters), strict=True):
+        if category in _NO_LETTERS:
             made[character] = ""
         elif category == "Nd":
             made[character] = str(unicodedata2.decimal(character))

@@ -26,6 +26,7 @@ import numpy as np
 
 from bot.moderation.languages import arabic, chinese, english, korean, language_of
 from bot.moderation.letters import (
+    has_cjk,
     is_arabic,
     is_hangul,
     is_latin,
@@ -65,7 +66,7 @@ class Terms:
     def prepare(self) -> None:
         """Build the tables for every language: the first search is then as quick as the others."""
         read(_EVERY_SCRIPT)
-        _ = self._lengths, self._masks, self.beginnings
+        _ = self._lengths, self._by_first_word, self._masks, self.beginnings
 
     def matches(self, text: str | Readings) -> bool:
         """Return whether a text holds any of the terms."""
@@ -101,8 +102,9 @@ class Terms:
 
     def _add_term(self, number: int, term: str) -> None:
         """Put one term, in its skeleton, among those that are looked for in the same way."""
-        if clauses := chinese.words(term):
-            self._chinese[clauses[0].replace("\n", "")].add(number)
+        if has_cjk(term):
+            for form in chinese.forms(term):
+                self._chinese[form].add(number)
         elif (part := term.strip("*")) != term and words_of(part, digits=True) == [part]:
             start, end = "" if term[0] == "*" else "\n", "" if term[-1] == "*" else "\n"
             self._parts[f"{start}{part}{end}"].add(number)
@@ -147,6 +149,13 @@ class Terms:
         return {head: sorted(lengths) for head, lengths in made.items()}
 
     @cached_property
+    def _by_first_word(self) -> dict[str, list[Phrase]]:
+        made: dict[str, list[Phrase]] = defaultdict(list)
+        for phrase in self._phrases:
+            made[phrase[0]].append(phrase)
+        return dict(made)
+
+    @cached_property
     def _masks(self) -> dict[str, set[str]]:
         """Words by their forms with stars for vowels, except forms of few consonants, which fit any word."""
         made: dict[str, set[str]] = defaultdict(set)
@@ -174,7 +183,8 @@ class Terms:
         if self._parts:
             yield from _numbers_of(_within("\n".join(("", *text.words, "")), self._parts), self._parts)
         there = frozenset(chain.from_iterable(hits.values())) if self._phrases else frozenset()
-        if possible := [phrase for phrase in self._phrases if there.issuperset(phrase)]:
+        begun = chain.from_iterable(self._by_first_word.get(word, ()) for word in there)
+        if possible := [phrase for phrase in begun if there.issuperset(phrase)]:
             yield from _numbers_of(_phrases_in(text.sequences, possible, hits), self._phrases)
 
     def _hits(self, text: Readings) -> Hits:

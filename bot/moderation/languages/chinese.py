@@ -24,8 +24,8 @@ LONGEST_WORD = 4
 
 
 def forms(word: str) -> set[str]:
-    """Return the word alone: it has no endings."""
-    return {word}
+    """Return a term without spaces and signs, as clauses have it; it has no endings."""
+    return {clauses.replace("\n", "") for clauses in words(word)[:1]}
 
 
 def words(text: str) -> list[str]:
