@@ -24,7 +24,7 @@ class CornerWatermark:
     """Draws a number as black and white squares into a corner; fails while it is `broken`."""
 
     def __init__(self, _source: str = "") -> None:
-        self.broken = False
+        self.broken = self.closed = False
 
     def open(self) -> None: ...
 
@@ -43,7 +43,8 @@ class CornerWatermark:
         )
         return found & 2**60 - 1 if found >> 60 == MAGIC else None
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.closed = True
 
 
 def boxes() -> list[tuple[int, int, int, int]]:

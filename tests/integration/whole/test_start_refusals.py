@@ -13,6 +13,7 @@ from discord.app_commands import locale_str
 from discord.gateway import KeepAliveHandler
 from sandbox_bot import SmallBot
 from serving import DEADLINE
+from watermarks import CornerWatermark
 
 from bot.app import both, front
 from bot.app.discord_side import log_in
@@ -24,6 +25,7 @@ from bot.domain.errors import BotError, CommandsRefused, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
 from bot.front.gateway.command_tree import Option, make_command
 from bot.process.shutdown import BackgroundTasks, Shutdown
+from bot.provenance import opening
 from bot.sandbox.server import Sandbox
 
 SetAddress = Callable[[str, str], None]
@@ -108,6 +110,23 @@ async def test_a_front_whose_commands_are_refused_connects(
     await connects(config, lenient)
     assert caplog.text.count("Discord refuses the commands: command 'paint', option 'prompt'") == 1
     assert len(lenient.violations) == 1
+
+
+async def test_a_start_says_that_pictures_get_no_watermark_until_its_weights_are_named(
+    config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    made: list[CornerWatermark] = []
+    monkeypatch.setattr(opening, "Watermark", lambda _source: made.append(CornerWatermark()) or made[-1])
+    await connects(config, sandbox)
+    assert (
+        caplog.text.count("pictures get no invisible watermark: provenance.watermark names no weights") == 1
+    )
+    caplog.clear()
+    provenance = config.provenance.model_copy(update={"watermark": "weights"})
+    await connects(config.model_copy(update={"provenance": provenance}), sandbox)
+    assert "watermark" not in caplog.text
+    assert [each.closed for each in made] == [True]
 
 
 async def test_a_front_that_has_to_wait_before_it_registers_connects(
