@@ -16,6 +16,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
 JOINED_ITEMS = re.compile(r"[.;] - .*")
+TEST = re.compile(r"`(tests/[\w/]+\.py)`")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -66,6 +67,12 @@ def test_no_page_of_the_docs_is_longer_than_the_limit() -> None:
 
 def test_every_link_leads_somewhere() -> None:
     assert [(str(page.relative_to(ROOT)), target) for page in pages() for target in broken(page)] == []
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    named = [(page.name, test) for page in pages() for test in TEST.findall(page.read_text())]
+    assert named
+    assert [(page, test) for page, test in named if not (ROOT / test).exists()] == []
 
 
 def test_each_item_of_a_list_begins_its_own_line() -> None:
