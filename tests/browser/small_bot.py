@@ -12,7 +12,11 @@ from PIL import Image
 from bot.front.gateway.command_tree import FileCommand
 from bot.front.uploads.sent_file import FILE_TYPES
 
-KOREAN = {"Paint a picture": "그림을 그립니다", "What the picture shows": "그림에 담을 내용"}
+KOREAN = {
+    "Paint a picture": "그림을 그립니다",
+    "What the picture shows": "그림에 담을 내용",
+    "Repeat This": "이것을 다시",
+}
 SIZES = ("128x128", "192x128", "128x192")
 
 

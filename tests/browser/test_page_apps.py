@@ -7,7 +7,7 @@ import pytest
 from discord import app_commands
 from page_tools import PHONE, OpenPage, box, messages, send
 from playwright.async_api import Locator, Page, expect
-from small_bot import PageBot
+from small_bot import Korean, PageBot
 
 from bot.sandbox.server import Sandbox
 
@@ -46,19 +46,6 @@ async def offer_menus(bot: PageBot) -> None:
 
     await bot.tree.set_translator(Korean())
     await bot.tree.sync()
-
-
-class Korean(app_commands.Translator):
-    """One name in Korean."""
-
-    async def translate(
-        self,
-        string: app_commands.locale_str,
-        locale: discord.Locale,
-        context: app_commands.TranslationContextTypes,
-    ) -> str | None:
-        korean = locale is discord.Locale.korean and string.message == "Repeat This"
-        return "이것을 다시" if korean else None
 
 
 def apps(page: Page) -> Locator:

@@ -34,6 +34,19 @@ def the_log_of_the_tests() -> Iterator[None]:
     root.setLevel(level)
 
 
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+
+
+@pytest.fixture
+def config(tmp_path: Path, database: str) -> Path:
+    """A configuration whose queue is `database`."""
+    file = tmp_path / "config.toml"
+    file.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
+    return file
+
+
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     """Run the command line; return its exit status."""
     monkeypatch.setattr("sys.argv", ["sdjax-bot", *arguments])
@@ -255,34 +268,25 @@ def test_the_version_is_shown_or_why_it_is_missing(
     assert "not installed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("whose", [["--user", "11"], ["--server", "21"]])
+@pytest.mark.parametrize("whose", ["--user 11", "--server 21", "--job {job}"])
 def test_forget_deletes_a_person_or_a_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, whose: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    database: str,
+    config: Path,
+    *,
+    whose: str,
 ) -> None:
-    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
-    config = tmp_path / "config.toml"
-    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     [first, _] = asyncio.run(_ask(database, [1, 2]))
-    assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
+    arguments = ["forget", "--config", str(config), *whose.format(job=first).split()]
+    assert run(monkeypatch, *arguments) == 0
     flush()
     told = capsys.readouterr()
     assert told.out == "2 requests are forgotten, with their pictures.\n"
-    logged = f"server {whose[1]}" if "--server" in whose else f"the person of job {first}"
+    logged = "server 21" if "server" in whose else f"the person of job {first}"
     assert f"everything of {logged} is deleted" in told.err
-    assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
+    assert run(monkeypatch, *arguments) == 0
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
-
-
-def test_forget_deletes_the_person_of_a_job(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
-    config = tmp_path / "config.toml"
-    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
-    [job_id, *_] = asyncio.run(_ask(database, [1, 2]))
-    for count in (2, 0):
-        assert run(monkeypatch, "forget", "--config", str(config), "--job", job_id) == 0
-        assert capsys.readouterr().out == f"{count} requests are forgotten, with their pictures.\n"
 
 
 class Terminal(io.StringIO):
@@ -294,11 +298,8 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("typed", "options", "left"), [("n\n", [], 2), ("y\n", [], 0), ("", ["--yes"], 0)])
 def test_on_a_terminal_forget_asks_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, options: list[str], left: int
+    monkeypatch: pytest.MonkeyPatch, database: str, config: Path, *, typed: str, options: list[str], left: int
 ) -> None:
-    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
-    config = tmp_path / "config.toml"
-    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     asyncio.run(_ask(database, [1, 2]))
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     run(monkeypatch, "forget", "--config", str(config), "--user", "11", *options)
@@ -306,11 +307,8 @@ def test_on_a_terminal_forget_asks_first(
 
 
 def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], database: str, config: Path
 ) -> None:
-    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
-    config = tmp_path / "config.toml"
-    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     person, server = ["--config", str(config), "--user", "11"], ["--config", str(config), "--server", "21"]
     asyncio.run(_standing(database))
     assert run(monkeypatch, "block", *person, "--hours", "2", "--reason", "spam") == 0
