@@ -66,6 +66,7 @@ def test_a_setting_that_only_a_worker_can_refuse_is_named(failure: str, sentence
     content = render(job_of(State.FAILED, failure=f"invalid_request: {failure}"), None, ENGLISH)
     assert content.status == sentence
     assert labels(content) == ["remix:abc", "delete:abc"]
+    assert content.refusal, "said to its person alone"
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,4 @@ def test_what_the_same_request_meets_again_is_not_offered_again(
 ) -> None:
     content = render(job_of(*states, failure=failure), None, ENGLISH)
     assert ("again:abc" in labels(content)) is again
+    assert not (content.refusal and again)

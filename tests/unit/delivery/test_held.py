@@ -152,9 +152,10 @@ def test_a_picture_that_the_checker_withheld_is_not_said_to_be_a_moderators_deci
     assert "1 picture is not shown: a moderator" in status
 
 
-def test_a_job_without_a_picture_has_the_tone_of_its_end() -> None:
-    tones = {state: render(job_of(state), None, EN).tone for state in (State.CANCELLED, State.FAILED)}
-    assert tones == {State.CANCELLED: Tone.CANCELLED, State.FAILED: Tone.FAILED}
+def test_an_ended_job_has_the_tone_of_its_end_and_says_settings_below_a_picture() -> None:
+    for state in (State.DONE, State.CANCELLED, State.FAILED):
+        ended = render(job_of(state), None, EN)
+        assert (ended.tone, bool(ended.footer)) == (Tone(state), state is State.DONE)
     assert render(job(Showing.WITHHOLD, hold=None), None, EN).tone is Tone.FAILED
 
 
