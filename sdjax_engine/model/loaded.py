@@ -117,11 +117,6 @@ class LoadedModel:
         return shapes
 
     @property
-    def fingerprint(self) -> str:
-        """A sha256 of the checkpoint."""
-        return self.checkpoint.fingerprint
-
-    @property
     def decodes_in_float32(self) -> bool:
         """Whether the autoencoder computes in float32 anyway."""
         return {str(shape.dtype) for shape in self.shapes.decoding[0].values()} == {"float32"}

@@ -45,6 +45,13 @@ class Cache:
     source: str
     digests: Digests
 
+    @classmethod
+    def of(cls, folder: Path | None, source: str) -> Cache | None:
+        """Return the cached parameters of a source in `folder`; None without a folder."""
+        if folder is None:
+            return None
+        return cls(folder=folder, source=source, digests=Digests(folder=folder / FOLDER))
+
     def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
         """Yield the parameters of the network `name`; return None if no valid file is cached.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ class Checkpoint:
     which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's picture
     settings and is empty without one. `scheduler_config` is the content of the file, without defaults for
     missing keys. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
-    is (width, height) in pixels; `identify` returns the fingerprint.
+    is (width, height) in pixels.
     """
 
     name: str
@@ -71,16 +70,6 @@ class Checkpoint:
     scheduler_config: dict[str, Any]
     force_zeros_for_empty_prompt: bool
     native_size: tuple[int, int]
-    identify: Callable[[], str] = field(repr=False)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A sha256 of the networks' and the scheduler's configurations, and of all weights.
-
-        Without a cache folder, the first access reads all files; raises
-        UnreadableCheckpoint if they are gone by then.
-        """
-        return self.identify()
 
     @property
     def text_encoder(self) -> Component:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,6 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.unet_config import TIME_IDS
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.checkpoint import scale_of
-from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.networks import Part
 from sdjax_engine.wording import quoted
 
@@ -130,10 +127,3 @@ def clashes_of_xl(
 def files_of(part: Part) -> list[Path]:
     """Return the files that hold the tensors of a network."""
     return sorted({stored.file for stored in part.stored.values()})
-
-
-def fingerprint_of(contents: Contents, digests: Digests) -> str:
-    """Return a sha256 of the networks' and the scheduler's configurations, and of all files of weights."""
-    parts = {name: [part.config, *map(digests.of, files_of(part))] for name, part in contents.parts.items()}
-    settings = [contents.pipeline, parts, contents.scheduler_config, contents.force_zeros_for_empty_prompt]
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

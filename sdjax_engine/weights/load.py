@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,11 +17,10 @@ from jax.typing import DTypeLike
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.blueprint import Parameters
-from sdjax_engine.weights.cache import FOLDER, Cache
+from sdjax_engine.weights.cache import Cache
 from sdjax_engine.weights.cache_file import Placed
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
-from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of, respaced
-from sdjax_engine.weights.digests import Digests
+from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, respaced
 from sdjax_engine.weights.file_names import USUAL, HubOptions, Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
@@ -79,25 +79,40 @@ def load_checkpoint(
     contents = read_contents(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
     contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))
     plans = plans_of(contents, dtype)
-    digests = Digests(folder=cache_dir / FOLDER if cache_dir else None)
-    cache = None
-    if cache_dir:
-        cache = Cache(folder=cache_dir, source=f"{source} {revision} {variant}", digests=digests)
-    cached_as = {name: name for name in plans} | ({"vae": f"vae {vae}"} if vae else {})
-    check_tensors(
-        contents.origin,
-        {
-            name: each
-            for name, each in plans.items()
-            if not (cache and cache.has_checked(cached_as[name], each))
-        },
-    )
     expect(sum(each.size for each in plans.values()))
-    components = {
-        name: fill(cached_as[name], each, put=put, by_output=by_output, cache=cache)
+    components = load_networks(
+        plans,
+        origin=contents.origin,
+        cache=Cache.of(cache_dir, f"{source} {revision} {variant}"),
+        cached_as={"vae": f"vae {vae}"} if vae else {},
+        put=put,
+        by_output=by_output,
+    )
+    return assemble(source, contents, components)
+
+
+def load_networks(
+    plans: Mapping[str, Plan],
+    *,
+    origin: str,
+    cache: Cache | None,
+    cached_as: Mapping[str, str] = MappingProxyType({}),
+    put: Put,
+    by_output: bool = False,
+) -> dict[str, Component]:
+    """Check the tensors of all networks, then read each; `cached_as` has the names in the cache that differ.
+
+    Raises UnreadableCheckpoint with every tensor that does not fit, before any is read.
+    """
+    names = {name: cached_as.get(name, name) for name in plans}
+    unchecked = {
+        name: each for name, each in plans.items() if not (cache and cache.has_checked(names[name], each))
+    }
+    check_tensors(origin, unchecked)
+    return {
+        name: fill(names[name], each, put=put, by_output=by_output, cache=cache)
         for name, each in plans.items()
     }
-    return assemble(source, contents, components, digests)
 
 
 def read_contents(
@@ -122,9 +137,7 @@ def plans_of(contents: Contents, dtype: str) -> dict[str, Plan]:
     return {name: plan(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
 
 
-def assemble(
-    name: str, contents: Contents, components: Mapping[str, Component], digests: Digests
-) -> Checkpoint:
+def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
     """Return the checkpoint of these networks."""
     encoders = [components[each] for each in TEXT_ENCODERS if each in components]
     return Checkpoint(
@@ -141,7 +154,6 @@ def assemble(
         scheduler_config=contents.scheduler_config,
         force_zeros_for_empty_prompt=contents.force_zeros_for_empty_prompt,
         native_size=contents.native_size,
-        identify=lambda: fingerprint_of(contents, digests),
     )
 
 

@@ -9,14 +9,13 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.vit_config import NAME, labels_of
 from sdjax_engine.models.vit_pixels import ViTPreprocessing, settle_vit_preprocessing
-from sdjax_engine.weights.cache import FOLDER, Cache
+from sdjax_engine.weights.cache import Cache
 from sdjax_engine.weights.checkpoint import Component
-from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.file_names import TRANSFORMERS_STEM, Report
 from sdjax_engine.weights.files import weight_files
-from sdjax_engine.weights.load import DTYPES, Put, fill
+from sdjax_engine.weights.load import DTYPES, Put, load_networks
 from sdjax_engine.weights.named_folder import find_named_folder
-from sdjax_engine.weights.networks import Part, check_tensors, plan, settle_config
+from sdjax_engine.weights.networks import Part, plan, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
 
@@ -73,14 +72,15 @@ def load_picture_classifier(
     planned = plan(
         Part(model=NAME, config=config, stored=stored, origin=str(folder / CONFIG)), dtype=DTYPES[dtype]
     )
-    cache = None
-    if cache_dir is not None:
-        digests = Digests(folder=cache_dir / FOLDER)
-        cache = Cache(folder=cache_dir, source=f"{CACHED_AS} {source}", digests=digests)
-    if cache is None or not cache.has_checked(CACHED_AS, planned):
-        check_tensors(str(folder), {"the classifier": planned})
+    networks = load_networks(
+        {"the classifier": planned},
+        origin=str(folder),
+        cache=Cache.of(cache_dir, f"{CACHED_AS} {source}"),
+        cached_as={"the classifier": CACHED_AS},
+        put=put,
+    )
     return LoadedClassifier(
-        component=fill(CACHED_AS, planned, put=put, cache=cache),
+        component=networks["the classifier"],
         labels=labels_of(config),
         preprocessing=preprocessing,
     )

@@ -7,14 +7,13 @@ from pathlib import Path
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.autoencoder_tiny_config import NAME, factor_of
-from sdjax_engine.weights.cache import FOLDER, Cache
+from sdjax_engine.weights.cache import Cache
 from sdjax_engine.weights.checkpoint import Component
-from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.file_names import DIFFUSERS_STEM, Report
 from sdjax_engine.weights.files import weight_files
-from sdjax_engine.weights.load import DTYPES, Put, fill
+from sdjax_engine.weights.load import DTYPES, Put, load_networks
 from sdjax_engine.weights.named_folder import find_named_folder
-from sdjax_engine.weights.networks import Part, check_tensors, plan, settle_config
+from sdjax_engine.weights.networks import Part, plan, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
 
@@ -55,13 +54,14 @@ def load_preview_decoder(
         )
     stored = stored_tensors(NAME, weight_files(folder, variant=None, stem=DIFFUSERS_STEM))
     planned = plan(Part(model=NAME, config=settled, stored=stored, origin=str(file)), dtype=DTYPES[dtype])
-    cache = None
-    if cache_dir is not None:
-        digests = Digests(folder=cache_dir / FOLDER)
-        cache = Cache(folder=cache_dir, source=f"{CACHED_AS} {source}", digests=digests)
-    if cache is None or not cache.has_checked(CACHED_AS, planned):
-        check_tensors(str(folder), {"the decoder": planned})
-    return fill(CACHED_AS, planned, put=put, cache=cache)
+    networks = load_networks(
+        {"the decoder": planned},
+        origin=str(folder),
+        cache=Cache.of(cache_dir, f"{CACHED_AS} {source}"),
+        cached_as={"the decoder": CACHED_AS},
+        put=put,
+    )
+    return networks["the decoder"]
 
 
 def find_decoder(source: str, report: Report | None) -> Path:

@@ -65,7 +65,6 @@ def test_second_load_reads_the_same_parameters_and_no_source(
 
     assert len(files) == 3
     assert kept(cache) == files
-    assert second.fingerprint == first.fingerprint
     assert same(first, second)
 
 
@@ -90,7 +89,6 @@ def test_weights_changed_in_place_under_the_same_size_and_time_are_noticed(folde
 
     assert not same(after, before)
     assert same(after, load_checkpoint(str(folder)))
-    assert after.fingerprint != before.fingerprint
 
 
 def test_weights_that_change_while_they_are_read_are_not_kept(

@@ -78,7 +78,6 @@ def test_pictures_are_decoded_by_the_named_autoencoder(
     assert_is_vae_of(other, ours)
     assert describe(checkpoint, vae=vae).native_size == ours.native_size
     own = load_checkpoint(checkpoint, cache_dir=tmp_path / "cache")
-    assert own.fingerprint != ours.fingerprint
     assert_is_vae_of(folder, own)
 
 
