@@ -25,7 +25,7 @@ from sdjax_engine.weights.contents import Contents, check_together
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.load import DTYPES, assemble
-from sdjax_engine.weights.networks import Part, plan, settle_config
+from sdjax_engine.weights.networks import Part, plan_network, settle_config
 
 SD_21_UNET = {
     "attention_head_dim": [5, 10, 20, 20],
@@ -92,7 +92,7 @@ def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
         return convolution_kernels.by_output(np.broadcast_to(0, shape)).shape if by_output else shape
 
     def described(part: Part) -> Component:
-        planned = plan(part, dtype=DTYPES[dtype])
+        planned = plan_network(part, dtype=DTYPES[dtype])
         shapes = {
             each.key: jax.ShapeDtypeStruct(laid(each.shape), planned.dtype, sharding=sharding)
             for each in planned.wanted.values()

@@ -48,7 +48,7 @@ def mistakes_in_opened(
     Configurations and headers are read, and no device is opened. `report` gets what a start would report.
     """
     from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415 - the engine is slow to import
-    from sdjax_engine.startup.checking import check_model, local_path  # noqa: PLC0415
+    from sdjax_engine.startup.model_check import check_model, local_path  # noqa: PLC0415
 
     for number, model in enumerate(config.models, 1):
         sources = [source for source in (model.checkpoint, model.vae) if source]

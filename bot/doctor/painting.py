@@ -97,7 +97,7 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
 def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int | None, int | None]) -> Finding:
     from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415
     from sdjax_engine.config import Dtype  # noqa: PLC0415
-    from sdjax_engine.startup.checking import check_model  # noqa: PLC0415
+    from sdjax_engine.startup.model_check import check_model  # noqa: PLC0415
     from sdjax_engine.wording import in_bytes  # noqa: PLC0415
 
     memory, most = room

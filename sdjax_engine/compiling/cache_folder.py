@@ -51,17 +51,17 @@ def problems(top: Path, *, group: bool) -> Iterator[str]:
 
 def is_trusted(path: Path, *, group: bool) -> bool:
     """Whether no other user can have written the path; with `group` its group is trusted. Raises OSError."""
-    facts = path.lstat()
+    status = path.lstat()
     writers = stat.S_IWOTH if group else stat.S_IWOTH | stat.S_IWGRP
-    return is_owned(facts, group=group) and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & writers
+    return is_owned(status, group=group) and not stat.S_ISLNK(status.st_mode) and not status.st_mode & writers
 
 
-def is_owned(facts: os.stat_result, *, group: bool) -> bool:
+def is_owned(status: os.stat_result, *, group: bool) -> bool:
     """Whether the owner of a path is this user or root or, with `group`, its group is one of this user's."""
     if not hasattr(os, "getuid"):
         return True
-    ours = facts.st_uid in (os.getuid(), ROOT)
-    return ours or (group and facts.st_gid in (os.getegid(), *os.getgroups()))
+    ours = status.st_uid in (os.getuid(), ROOT)
+    return ours or (group and status.st_gid in (os.getegid(), *os.getgroups()))
 
 
 def reason(path: Path) -> str:

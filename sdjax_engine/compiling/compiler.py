@@ -59,16 +59,16 @@ class ProgramSpec:
     mesh: Mesh
     specs: tuple[PartitionSpec, ...]
     donate: tuple[int, ...]
-    facts: object
+    key: object
     options: Mapping[str, str]
     apart: bool = False
 
     @property
-    def key(self) -> ProgramKey:
-        """The identity of the program among those for its mesh."""
+    def program_key(self) -> ProgramKey:
+        """The key of the program among those for its mesh."""
         leaves, structure = jax.tree.flatten(self.arguments)
         shapes = tuple((leaf.shape, leaf.dtype, leaf.sharding.spec) for leaf in leaves)
-        return self.name, structure, shapes, json.dumps([self.facts, self._how], sort_keys=True)
+        return self.name, structure, shapes, json.dumps([self.key, self._spread], sort_keys=True)
 
     def lowered(self) -> Lowered:
         """Trace and lower it."""
@@ -86,11 +86,11 @@ class ProgramSpec:
 
     def path_by_code(self, executables: Executables) -> Path:
         """Return its file, found without tracing."""
-        return executables.path_by_code(self.name, self.facts, self.arguments, self._how, self.mesh)
+        return executables.path_by_code(self.name, self.key, self.arguments, self._spread, self.mesh)
 
     def path_by_lowering(self, lowered: Lowered, executables: Executables) -> Path:
         """Return its file, found by the lowered program."""
-        return executables.path_by_lowering(lowered, self._how, self.mesh)
+        return executables.path_by_lowering(lowered, self._spread, self.mesh)
 
     def _over_mesh(self) -> Callable[..., Any]:
         """Return the function over the whole mesh.
@@ -106,8 +106,8 @@ class ProgramSpec:
         shapes = [(leaf.sharding.shard_shape(leaf.shape), leaf.dtype) for leaf in leaves]
         filled = [leaf.size > 0 for leaf in leaves]
 
-        def share(*given: jax.Array) -> Any:
-            each = iter(given)
+        def share(*filled_arrays: jax.Array) -> Any:
+            each = iter(filled_arrays)
             whole = [next(each) if some else jnp.zeros(*of) for some, of in zip(filled, shapes, strict=True)]
             return self.function(*structure.unflatten(whole))
 
@@ -127,7 +127,7 @@ class ProgramSpec:
         return program
 
     @property
-    def _how(self) -> object:
+    def _spread(self) -> object:
         return [list(map(str, self.specs)), self.donate, sorted(self.options.items())]
 
 
@@ -162,7 +162,7 @@ class Compiler:
         *arguments: Any,
         specs: tuple[PartitionSpec, ...],
         donate: tuple[int, ...] = (),
-        facts: object = None,
+        key: object = None,
         options: Mapping[str, str] | None = None,
         apart: bool = False,
         retry_shortage: bool = False,
@@ -170,9 +170,9 @@ class Compiler:
         """Return `function`, written for one device's share, as a program for the whole mesh.
 
         `arguments` are arrays or shapes like the arguments of later calls, `specs` says how each is spread;
-        every result is spread by seat. A call uses up the arguments numbered in `donate`. `facts`, plain
+        every result is spread by seat. A call uses up the arguments numbered in `donate`. `key`, plain
         data, must contain everything that `function` depends on besides its arguments and this package's
-        source: `function` itself is no part of a program's identity. `options` are XLA's, and left out where
+        source: `function` itself is no part of a program's key. `options` are XLA's, and left out where
         XLA does not know them. With `apart` each of several devices has its own program, for `call_on`. With
         `retry_shortage` a compilation that runs out of memory is tried once more: other work may have needed
         the memory. Raises CompilingStopped.
@@ -184,18 +184,18 @@ class Compiler:
             mesh=self.mesh,
             specs=specs,
             donate=donate,
-            facts=facts,
+            key=key,
             options=options or {},
             apart=apart,
         )
-        key = spec.key
+        program_key = spec.program_key
         while not self._stopped.is_set():
             with self._lock:
-                if (known := self._programs.get(key)) is not None:
+                if (known := self._programs.get(program_key)) is not None:
                     return known
-                under_way = self._under_way.get(key)
+                under_way = self._under_way.get(program_key)
                 if under_way is None:
-                    mine = self._under_way[key] = Future[Program]()
+                    mine = self._under_way[program_key] = Future[Program]()
             if under_way is None:
                 return self._made(spec, mine, attempts=2 if retry_shortage else 1)
             if under_way.exception() is None:
@@ -210,12 +210,12 @@ class Compiler:
             verb, program = self._attempted(spec, attempts)
         except BaseException as error:
             with self._lock:
-                del self._under_way[spec.key]
+                del self._under_way[spec.program_key]
             promised.set_exception(error)
             raise
         with self._lock:
-            self._programs[spec.key] = program
-            del self._under_way[spec.key]
+            self._programs[spec.program_key] = program
+            del self._under_way[spec.program_key]
         promised.set_result(program)
         self.tell(f"{verb} {spec.name} in {self.clock() - started:.1f} s")
         return program

@@ -52,24 +52,24 @@ class Executables:
     folder: Path
     group: bool = False
 
-    def path_by_code(self, name: str, facts: object, arguments: Any, how: object, mesh: Mesh) -> Path:
+    def path_by_code(self, name: str, key: object, arguments: Any, spread: object, mesh: Mesh) -> Path:
         """Return the file of the program `name` for the devices of `mesh`, without tracing.
 
-        `arguments` are arrays or shapes like those of its calls; `facts`, plain data, is everything else that
-        its function depends on besides the package's source; `how`, plain data, is how arguments are spread
-        and donated.
+        `arguments` are arrays or shapes like those of its calls; `key`, plain data, is everything else that
+        its function depends on besides the package's source; `spread`, plain data, says how arguments are
+        spread and donated.
         """
         device = mesh.devices.flat[0]
         devices = [mesh.devices.shape, device.device_kind]
-        what = short_digest([name, facts, list(argument_lines(arguments)), how, devices])
+        what = short_digest([name, key, list(argument_lines(arguments)), spread, devices])
         slug = re.sub("[^A-Za-z0-9]+", "_", name)
         return self._path(f"{slug}-{what}-{short_digest([source_digest(), environment_of(device)])}")
 
-    def path_by_lowering(self, lowered: Lowered, how: object, mesh: Mesh) -> Path:
+    def path_by_lowering(self, lowered: Lowered, spread: object, mesh: Mesh) -> Path:
         """Return the file of the program that lowers to the same, whatever the source."""
         device = mesh.devices.flat[0]
         trees = str(lowered.in_tree), str(lowered.out_tree)
-        what = short_digest([lowered.as_text(), trees, how, mesh.devices.shape, device.device_kind])
+        what = short_digest([lowered.as_text(), trees, spread, mesh.devices.shape, device.device_kind])
         return self._path(f"lowered-{what}-{short_digest(environment_of(device))}")
 
     def _path(self, name: str) -> Path:
@@ -85,8 +85,8 @@ class Executables:
                 return None
             with suppress(OSError):  # a folder that may only be read
                 os.utime(place)
-            kept = Serialized(*pickle.loads(payload))  # noqa: S301 - written by this user, as was checked
-            return kept.on_all(meshes)
+            serialized = Serialized(*pickle.loads(payload))  # noqa: S301 - written by this user, as was checked
+            return serialized.on_all(meshes)
         except Exception:  # noqa: BLE001 - the program is compiled instead
             return None
 

@@ -35,7 +35,7 @@ class Shares(dict[int, Any]):
         leaves: list[SpreadArray]
         structure: Any
         leaves, structure = jax.tree.flatten(tree)
-        parts = [parts_of(leaf, devices) for leaf in leaves]
+        parts = [shares_of(leaf, devices) for leaf in leaves]
         return cls({k: structure.unflatten([part[k] for part in parts]) for k in range(len(devices))})
 
     def together(self, mesh: Mesh) -> Any:
@@ -117,11 +117,11 @@ def call_on(program: Any, numbers: Collection[int], *arguments: Any) -> Shares:
     """Queue a program's work on the devices of these numbers; any but a `PerDevice` runs on device 0."""
     if isinstance(program, PerDevice):
         return program.on(numbers, *arguments)
-    given = (argument[0] if isinstance(argument, Shares) else argument for argument in arguments)
-    return Shares({0: program(*given)})
+    arguments_of_first = (argument[0] if isinstance(argument, Shares) else argument for argument in arguments)
+    return Shares({0: program(*arguments_of_first)})
 
 
-def parts_of(array: SpreadArray, devices: Sequence[jax.Device]) -> Sequence[SpreadArray]:
+def shares_of(array: SpreadArray, devices: Sequence[jax.Device]) -> Sequence[SpreadArray]:
     """Return the share of each device of an array of the host or the devices."""
     if isinstance(array, np.ndarray):
         return np.split(array, len(devices))

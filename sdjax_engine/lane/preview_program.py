@@ -90,7 +90,7 @@ def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
         estimates.estimate,
         *arguments_of(shapes),
         specs=(BY_SEAT,) * 4,
-        facts=shapes.facts,
+        key=shapes.key,
     )
 
 
@@ -108,7 +108,7 @@ def compile_decoded_estimate(shapes: LaneShapes, compiler: Compiler, decoder: Co
         decoder.parameters,
         *arguments_of(shapes),
         specs=(REPLICATED, *[BY_SEAT] * 4),
-        facts=[shapes.facts, decoder.config],
+        key=[shapes.key, decoder.config],
         retry_shortage=True,
     )
 

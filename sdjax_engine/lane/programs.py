@@ -105,7 +105,7 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
         partial(traced.begin, model.networks, (1, *shapes.latents)),
         *(vae, pixels, mask, shapes.newcomer.seed),
         specs=(REPLICATED, *[BY_SEAT] * 3),
-        facts=shapes.facts,
+        key=shapes.key,
         apart=True,
         retry_shortage=True,
     )
@@ -118,7 +118,7 @@ def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
         f"{shapes.lane} empty",
         partial(traced.empty, shapes.model.networks, state, seats),
         specs=(),
-        facts=[shapes.facts, seats, [f"{leaf.dtype} {leaf.shape}" for leaf in jax.tree.leaves(state)]],
+        key=[shapes.key, seats, [f"{leaf.dtype} {leaf.shape}" for leaf in jax.tree.leaves(state)]],
     )
 
 
@@ -132,7 +132,7 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
         *(shapes.start(shapes.devices), shapes.newcomer),
         specs=(REPLICATED, *[BY_SEAT] * 5),
         donate=(1,),
-        facts=shapes.facts,
+        key=shapes.key,
         apart=True,
     )
 
@@ -172,7 +172,7 @@ def compile_evaluations(
         *(parameters, *shapes.state, *of_rows),
         specs=(REPLICATED, *[BY_SEAT] * (2 + len(of_rows))),
         donate=(1,),
-        facts=shapes.facts,
+        key=shapes.key,
         options=devices.network_options(shapes.model.mesh),
     )
 
@@ -191,7 +191,7 @@ def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:
         traced.take,
         *(shapes.state.sampler.x, shapes.newcomer.seat),
         specs=(BY_SEAT, BY_SEAT),
-        facts=shapes.facts,
+        key=shapes.key,
     )
 
 
@@ -203,7 +203,7 @@ def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool =
         partial(traced.decode, model.networks, in_float32=in_float32),
         *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents)),
         specs=(REPLICATED, BY_SEAT),
-        facts=shapes.facts,
+        key=shapes.key,
         apart=True,
         retry_shortage=True,
     )

@@ -42,9 +42,9 @@ class LaneShapes:
     seats_per_device: int
 
     @property
-    def facts(self) -> object:
+    def key(self) -> object:
         """What the programs depend on besides their arguments, as plain data."""
-        return [self.lane.height, self.lane.width, self.model.facts]
+        return [self.lane.height, self.lane.width, self.model.key]
 
     @property
     def devices(self) -> int:

@@ -122,14 +122,14 @@ class LoadedModel:
         return {str(shape.dtype) for shape in self.shapes.decoding[0].values()} == {"float32"}
 
     @property
-    def facts(self) -> object:
+    def key(self) -> object:
         """What the model's programs depend on besides their arguments, as plain data."""
         checkpoint = self.checkpoint
         networks = {"unet": checkpoint.unet, "vae": checkpoint.vae, "checker": checkpoint.safety_checker}
         networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
         configs = {name: each.config for name, each in networks.items() if each is not None}
-        rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().facts
-        judged = [] if self.classifier is None else [self.classifier.facts]
+        rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().key
+        judged = [] if self.classifier is None else [self.classifier.key]
         return [checkpoint.pipeline, configs, *rest, *judged]
 
     def halves(self, lane: Lane) -> int:
@@ -176,7 +176,7 @@ class LoadedModel:
             self.shapes.text_encoders,
             *(devices.spread_shape(rows.shape, rows.dtype, self.mesh) for rows in no_texts),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
-            facts=self.facts,
+            key=self.key,
             apart=True,
             retry_shortage=True,
         )

@@ -171,8 +171,8 @@ def fill_banks(
             up = np.zeros((count, shape.width_out), np.float32)
             for lora, span, file in zip(loras, spans, opened, strict=True):
                 if layer := lora.layers.get(place):
-                    own = slice(span.first, span.first + layer.rank)
-                    down[own], up[own] = read_factors(file, layer, shape)
+                    rows = slice(span.first, span.first + layer.rank)
+                    down[rows], up[rows] = read_factors(file, layer, shape)
             dtype = dtypes[place.component]
             factors = Factors(*(put(each.astype(dtype)) for each in (down, up)))
             banks.setdefault(place.component, {})[place.path] = factors

@@ -39,7 +39,7 @@ class PictureClassifier:
         return self.loaded.preprocessing
 
     @property
-    def facts(self) -> object:
+    def key(self) -> object:
         """What programs that make pictures ready for it depend on, as plain data."""
         return repr(self.preprocessing)
 
@@ -48,9 +48,9 @@ class PictureClassifier:
         """The bytes of each device for its parameters and its program."""
         return self.loaded.memory + working_memory(self.program)
 
-    def queue(self, seen: Shares) -> Shares:
-        """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
-        return call_on(self.program, list(seen), self.loaded.component.parameters, seen)
+    def queue(self, inputs: Shares) -> Shares:
+        """Queue the program on the devices of `inputs` (1, h, w, 3); returns probabilities (1, labels)."""
+        return call_on(self.program, list(inputs), self.loaded.component.parameters, inputs)
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
         """Return one row of probabilities as scores; raises PaintingFailed if any is not finite.
@@ -66,8 +66,8 @@ class PictureClassifier:
 
     def judge(self, pixels: npt.NDArray[np.uint8], owner: Owner) -> PictureScores:
         """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
-        seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
-        judged = owner.do(partial(self.queue, seen))
+        inputs = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
+        judged = owner.do(partial(self.queue, inputs))
         return self.read(np.asarray(judged[0])[0])
 
     def free(self) -> None:
@@ -85,7 +85,7 @@ def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) 
         component.parameters,
         devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
         specs=(REPLICATED, BY_SEAT),
-        facts=[component.config, found_backend().facts],
+        key=[component.config, found_backend().key],
         apart=True,
         retry_shortage=True,
     )

@@ -104,7 +104,7 @@ class Backend:
     refused: Mapping[AttentionForm, str] = field(default_factory=dict)
 
     @property
-    def facts(self) -> dict[str, int]:
+    def key(self) -> dict[str, int]:
         """The numbers that the choice of a kernel depends on, for the key of compiled programs."""
         return {form.value: width for form, width in sorted(self.widest.items())}
 

@@ -43,15 +43,15 @@ def read_change(registry: Registry, specs: Sequence[ModelSpec]) -> Change:
     config = replace(registry.config, models=tuple(specs), lanes=None)
     specs_before = (spec for spec in registry.config.models if spec.offer.model in registry.models)
     before = {spec.offer.model: spec for spec in specs_before}
-    kept = {spec.offer.model for spec in specs if before.get(spec.offer.model) == spec}
+    staying = {spec.offer.model for spec in specs if before.get(spec.offer.model) == spec}
     arriving = []
     with refused_by_devices():
         for spec in specs:
-            if spec.offer.model not in kept:
+            if spec.offer.model not in staying:
                 read = read_model(spec, config, registry.compiler, registry.residency)
                 check_companions(read, config, registry.compiler)
                 arriving.append(read)
-    return Change(config=config, leaving=frozenset(before) - kept, arriving=tuple(arriving))
+    return Change(config=config, leaving=frozenset(before) - staying, arriving=tuple(arriving))
 
 
 def leaving_lanes(registry: Registry, change: Change) -> list[Lane]:
@@ -78,18 +78,18 @@ def discard(model: LoadedModel, others: Collection[LoadedModel]) -> None:
 
 def arrived(registry: Registry, change: Change) -> tuple[Registry, Mapping[str, EngineError]]:
     """Return the registry after the change, and the error of each model that cannot be used, by name."""
-    kept = {name: model for name, model in registry.models.items() if name not in change.leaving}
+    staying = {name: model for name, model in registry.models.items() if name not in change.leaving}
     failures: dict[str, EngineError] = {}
     new: dict[str, LoadedModel] = {}
     for read in change.arriving:
         name = read.spec.offer.model
         try:
-            new[name] = _arrived(registry, change, read, kept | new)
+            new[name] = _arrived(registry, change, read, staying | new)
         except Exception as error:
             logger.exception("%s cannot be used", name)
             registry.compiler.tell(f"{name} cannot be used: {first_line(error)}")
             failures[name] = as_engine_error(error)
-    found = kept | new
+    found = staying | new
     specs = tuple(spec for spec in change.config.models if spec.offer.model in found)
     models = {spec.offer.model: found[spec.offer.model] for spec in specs}
     return registry.changed(specs, models), failures

@@ -66,10 +66,10 @@ def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) 
     """Read a model's classifier and preview decoder, and keep neither; raises UnreadableCheckpoint."""
     spec = read.spec
     if spec.picture_classifier is not None:
-        found = picture_classifiers.loaded(spec.picture_classifier, spec, config, compiler)
+        found = picture_classifiers.read_classifier(spec.picture_classifier, spec, config, compiler)
         picture_classifiers.check_labels(spec, found.labels)
     if spec.preview_decoder is not None and config.preview_seconds:
-        preview_decoders.loaded(spec, config, read.checkpoint, compiler)
+        preview_decoders.read_decoder(spec, config, read.checkpoint, compiler)
 
 
 def use_model(read: ReadModel, compiler: Compiler, residency: Residency) -> LoadedModel:

@@ -32,13 +32,17 @@ def add_picture_classifiers(
         if (source := spec.picture_classifier) is None:
             continue
         if source not in known:
-            known[source] = added(source, loaded(source, spec, config, compiler), residency, compiler)
+            known[source] = add_classifier(
+                source, read_classifier(source, spec, config, compiler), residency, compiler
+            )
         check_labels(spec, known[source].loaded.labels)
         models[spec.offer.model].use_classifier(known[source])
         compiler.tell(f"pictures of {spec.offer.model} are judged by {source}")
 
 
-def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler) -> LoadedClassifier:
+def read_classifier(
+    source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler
+) -> LoadedClassifier:
     """Load a classifier into the host's memory; raises UnreadableCheckpoint that names the model."""
     try:
         return load_picture_classifier(
@@ -52,12 +56,12 @@ def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compile
         raise UnreadableCheckpoint(f"picture_classifier of {spec.offer.model}: {error}") from error
 
 
-def added(
+def add_classifier(
     source: str, on_host: LoadedClassifier, residency: Residency, compiler: Compiler
 ) -> PictureClassifier:
     """Copy a classifier to the devices, and compile its program; after an error its memory is free again."""
     do = residency.owner.do
-    on_devices = do(partial(placed, source, on_host, residency, compiler))
+    on_devices = do(partial(place_classifier, source, on_host, residency, compiler))
     try:
         classifier = compile_classifier(source, on_devices, compiler)
         do(partial(claim, source, classifier.memory, residency))
@@ -68,7 +72,7 @@ def added(
     return classifier
 
 
-def placed(
+def place_classifier(
     source: str, on_host: LoadedClassifier, residency: Residency, compiler: Compiler
 ) -> LoadedClassifier:
     """Reserve memory for a classifier, and copy it to the devices; raises DevicesFailed."""

@@ -31,9 +31,9 @@ def add_preview_decoders(
         if spec.preview_decoder is None:
             continue
         name, model = spec.offer.model, models[spec.offer.model]
-        decoder = loaded(spec, config, model, compiler)
+        decoder = read_decoder(spec, config, model, compiler)
         held = sum(array.nbytes for array in decoder.parameters.values())
-        place = partial(placed, decoder, f"preview decoder of {name}", held, residency, compiler)
+        place = partial(place_decoder, decoder, f"preview decoder of {name}", held, residency, compiler)
         model.preview_decoder = residency.owner.do(place)
         if model.preview_decoder is not None:
             compiler.tell(f"previews of {name} are decoded by {spec.preview_decoder}")
@@ -43,7 +43,7 @@ def add_preview_decoders(
             )
 
 
-def placed(
+def place_decoder(
     decoder: Component, owner: str, held: int, residency: Residency, compiler: Compiler
 ) -> Component | None:
     """Reserve memory for a decoder, and copy it to the devices; None without room."""
@@ -52,7 +52,7 @@ def placed(
     return decoder.placed(partial(devices.replicate, mesh=compiler.mesh))
 
 
-def loaded(
+def read_decoder(
     spec: ModelSpec,
     config: EngineConfig,
     model: LoadedModel | Checkpoint,

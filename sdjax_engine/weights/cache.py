@@ -23,11 +23,11 @@ import numpy as np
 
 from sdjax_engine.compiling.code_digest import source_digest
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.cache_file import Placed, Writer, fits, kept_arrays
+from sdjax_engine.weights.cache_file import Placed, Writer, is_complete, kept_arrays
 from sdjax_engine.weights.contents import files_of
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.headers import Header, read_header
-from sdjax_engine.weights.networks import Plan
+from sdjax_engine.weights.networks import NetworkPlan
 
 LAYOUT = 1  # increase it when the content of files changes under the same names and shapes
 FOLDER = "weights"
@@ -52,7 +52,7 @@ class Cache:
             return None
         return cls(folder=folder, source=source, digests=Digests(folder=folder / FOLDER))
 
-    def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
+    def read(self, name: str, plan: NetworkPlan) -> Iterator[Placed] | None:
         """Yield the parameters of the network `name`; return None if no valid file is cached.
 
         Iteration raises UnreadableCheckpoint for a file that can no longer be read.
@@ -62,19 +62,19 @@ class Cache:
         if header is None:
             return None
         if not is_noted(file, header):
-            if not fits(header, plan):
+            if not is_complete(header, plan):
                 return None
             with suppress(OSError):
                 note(file, header)
         return kept_arrays(file, header, plan.dtype)
 
-    def has_checked(self, name: str, plan: Plan) -> bool:
+    def has_checked(self, name: str, plan: NetworkPlan) -> bool:
         """Return whether this code has checked the source's tensors and the cache file for the network."""
         file = self.place(name, plan)
         header = header_of(file)
         return header is not None and is_noted(file, header)
 
-    def keep(self, name: str, plan: Plan, arrays: Iterable[Placed]) -> Iterator[Placed]:
+    def keep(self, name: str, plan: NetworkPlan, arrays: Iterable[Placed]) -> Iterator[Placed]:
         """Pass the parameters of the network `name` on and cache them; a full disk only stops the caching."""
         place = self.place(name, plan)
         part = place.with_name(f"{place.stem}.{os.getpid()}.part")
@@ -99,17 +99,17 @@ class Cache:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 
-    def place(self, name: str, plan: Plan) -> Path:
+    def place(self, name: str, plan: NetworkPlan) -> Path:
         """Return the path of the cached parameters of the network `name`; raises UnreadableCheckpoint."""
         files = [self.digests.of(file) for file in files_of(plan.part)]
         made_from = [LAYOUT, files, plan.part.model, plan.part.config]
         return self.folder / FOLDER / f"{self.group(name, plan)}-{short(made_from)}.safetensors"
 
-    def group(self, name: str, plan: Plan) -> str:
+    def group(self, name: str, plan: NetworkPlan) -> str:
         """Return the name that all cache files of one network of one source share."""
         return short([self.source, name, np.dtype(plan.dtype).name])
 
-    def forget_others(self, name: str, plan: Plan, place: Path) -> None:
+    def forget_others(self, name: str, plan: NetworkPlan, place: Path) -> None:
         """Remove the cache files of earlier versions of this network, and old partial files."""
         given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
         mine = (place, note_of(place))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.weights.headers import Header
-from sdjax_engine.weights.networks import Plan
+from sdjax_engine.weights.networks import NetworkPlan
 from sdjax_engine.weights.reading import aligned, read_file, read_into
 
 CODES = {"float32": "F32", "bfloat16": "BF16"}
@@ -21,13 +21,13 @@ Placed = tuple[str, npt.NDArray[Any]]
 """A parameter by its path with dots, which is also its name in the file."""
 
 
-def expected(plan: Plan) -> dict[str, tuple[tuple[int, ...], str]]:
+def expected(plan: NetworkPlan) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the shape and the dtype's code of every tensor of a cache file."""
     code = CODES[np.dtype(plan.dtype).name]
     return {each.key: (each.shape, code) for each in plan.wanted.values()}
 
 
-def fits(header: Header, plan: Plan) -> bool:
+def is_complete(header: Header, plan: NetworkPlan) -> bool:
     """Return whether a file with this header holds the parameters of this network."""
     return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
 
@@ -44,7 +44,7 @@ def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed
 class Writer:
     """Writes the parameters of a network into `file`, in any order; raises OSError."""
 
-    def __init__(self, file: Path, plan: Plan) -> None:
+    def __init__(self, file: Path, plan: NetworkPlan) -> None:
         described: dict[str, dict[str, object]] = {}
         offsets: dict[str, int] = {}
         offset = 0

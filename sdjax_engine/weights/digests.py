@@ -27,7 +27,7 @@ KEEPS_CHANGE_TIME = os.name == "posix"
 SECONDS_UNTIL_SETTLED = 2.0
 """A file that changed within this time before it was read may change again without a new change time."""
 
-Facts = list[int]
+FileStatus = list[int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class Digests:
 
     folder: Path | None
     clock: Callable[[], float] = time.time
-    _known: dict[Path, tuple[Facts, str]] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[Path, tuple[FileStatus, str]] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, file: Path) -> str:
         """Return a sha256 over the sha256 of each part of `file`; raises UnreadableCheckpoint."""
@@ -47,33 +47,33 @@ class Digests:
 
     def is_unchanged(self, file: Path) -> bool:
         """Return whether `file` is unchanged since `of` returned its digest; raises OSError."""
-        return self._known[file][0] == facts_of(file)
+        return self._known[file][0] == status_of(file)
 
-    def _recalled(self, file: Path) -> tuple[Facts, str] | None:
+    def _recalled(self, file: Path) -> tuple[FileStatus, str] | None:
         """Return the facts and the stored digest of `file`, or None if it may have changed."""
         place = self._place(file)
         if place is None:
             return None
         try:
-            told = json.loads(place.read_text(encoding="ascii"))
-            facts, digest = told["facts"], told["digest"]
-            return (facts, str(digest)) if facts == facts_of(file) else None
+            stored = json.loads(place.read_text(encoding="ascii"))
+            status, digest = stored["facts"], stored["digest"]
+            return (status, str(digest)) if status == status_of(file) else None
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
-    def _read(self, file: Path) -> tuple[Facts, str]:
+    def _read(self, file: Path) -> tuple[FileStatus, str]:
         begun = self.clock()
         with read_file(file):
-            facts = facts_of(file)
+            status = status_of(file)
             with ThreadPoolExecutor(THREADS, thread_name_prefix="digest") as pool:
-                parts = pool.map(lambda start: digest_part(file, start), range(0, facts[0], PART))
+                parts = pool.map(lambda start: digest_part(file, start), range(0, status[0], PART))
                 digest = hashlib.sha256(b"".join(parts)).hexdigest()
-            settled = begun - change_time(facts) > SECONDS_UNTIL_SETTLED and facts == facts_of(file)
+            settled = begun - change_time(status) > SECONDS_UNTIL_SETTLED and status == status_of(file)
         place = self._place(file)
         if place is not None and settled:
             with suppress(OSError):
-                remember(place, facts, digest)
-        return facts, digest
+                remember(place, status, digest)
+        return status, digest
 
     def _place(self, file: Path) -> Path | None:
         """Return the path of the stored digest of `file`, or None if it cannot be stored."""
@@ -82,23 +82,23 @@ class Digests:
         return self.folder / f"{hashlib.sha256(os.fsencode(file.absolute())).hexdigest()[:20]}{SUFFIX}"
 
 
-def remember(place: Path, facts: Facts, digest: str) -> None:
+def remember(place: Path, status: FileStatus, digest: str) -> None:
     """Write a digest and the facts of its file to `place`; raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f"{place.stem}.{os.getpid()}.part")
-    part.write_text(json.dumps({"facts": facts, "digest": digest}), encoding="ascii")
+    part.write_text(json.dumps({"facts": status, "digest": digest}), encoding="ascii")
     part.replace(place)
 
 
-def facts_of(file: Path) -> Facts:
+def status_of(file: Path) -> FileStatus:
     """Return the size, inode, modification and change times of `file`; raises OSError."""
-    facts = file.stat()
-    return [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+    status = file.stat()
+    return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def change_time(facts: Facts) -> float:
-    """Return the change time in `facts`, in seconds since the epoch."""
-    return facts[3] / 1e9
+def change_time(status: FileStatus) -> float:
+    """Return the change time in `status`, in seconds since the epoch."""
+    return status[3] / 1e9
 
 
 def digest_part(file: Path, start: int) -> bytes:

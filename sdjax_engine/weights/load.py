@@ -24,7 +24,7 @@ from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_togethe
 from sdjax_engine.weights.file_names import USUAL, HubOptions, Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.networks import Plan, check_tensors, plan
+from sdjax_engine.weights.networks import NetworkPlan, check_tensors, plan_network
 from sdjax_engine.weights.original.single_file import read_single_file
 from sdjax_engine.weights.reading import arrays
 
@@ -92,7 +92,7 @@ def load_checkpoint(
 
 
 def load_networks(
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, NetworkPlan],
     *,
     origin: str,
     cache: Cache | None,
@@ -132,9 +132,9 @@ def read_contents(
     return contents
 
 
-def plans_of(contents: Contents, dtype: str) -> dict[str, Plan]:
+def plans_of(contents: Contents, dtype: str) -> dict[str, NetworkPlan]:
     """Return the plan of each network."""
-    return {name: plan(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
+    return {name: plan_network(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
 
 
 def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
@@ -157,7 +157,9 @@ def assemble(name: str, contents: Contents, components: Mapping[str, Component])
     )
 
 
-def fill(name: str, each: Plan, *, put: Put, cache: Cache | None, by_output: bool = False) -> Component:
+def fill(
+    name: str, each: NetworkPlan, *, put: Put, cache: Cache | None, by_output: bool = False
+) -> Component:
     """Return the network with every parameter on the devices, read one at a time."""
     courier, shapes = Courier(put=put), dict[str, tuple[int, ...]]()
     for key, array in parameters(name, each, cache):
@@ -171,11 +173,11 @@ def fill(name: str, each: Plan, *, put: Put, cache: Cache | None, by_output: boo
     )
 
 
-def parameters(name: str, each: Plan, cache: Cache | None) -> Iterable[Placed]:
+def parameters(name: str, each: NetworkPlan, cache: Cache | None) -> Iterable[Placed]:
     """Yield every parameter of a network, from the cache, or converted and then cached."""
-    kept = cache.read(name, each) if cache is not None else None
-    if kept is not None:
-        return kept
+    cached = cache.read(name, each) if cache is not None else None
+    if cached is not None:
+        return cached
     converted = arrays(each.part.stored, each.wanted, dtype=each.dtype)
     return converted if cache is None else cache.keep(name, each, converted)
 

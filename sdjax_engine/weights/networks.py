@@ -62,7 +62,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class NetworkKey:
     """The inputs from which a network is built; `text` is `config` as JSON, which can be compared."""
 
     model: str
@@ -71,7 +71,7 @@ class Form:
     config: Mapping[str, Any] = field(compare=False)
 
 
-FORMS_KEPT = 16
+LAYOUTS_KEPT = 16
 """How many layouts are kept, also after their models are unloaded: most models have the same forms.
 
 An SDXL's UNet takes a third of a second to make and 9 MB of objects.
@@ -81,7 +81,7 @@ _making = threading.Lock()  # models that load at once wait for one network inst
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class NetworkPlan:
     """A network before its parameters are read, and the dtype that it will have."""
 
     part: Part
@@ -142,9 +142,9 @@ def infer_part(
     )
 
 
-def plan(part: Part, *, dtype: DTypeLike) -> Plan:
+def plan_network(part: Part, *, dtype: DTypeLike) -> NetworkPlan:
     """Return the plan of the network of `part`; builds nothing."""
-    return Plan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
+    return NetworkPlan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
 
 
 def build(part: Part, dtype: DTypeLike) -> Layout:
@@ -162,13 +162,13 @@ def layout(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Layout:
     """
     text = json.dumps(config, sort_keys=True)
     with _making:
-        return _layout(Form(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
+        return _layout(NetworkKey(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
 
 
-@lru_cache(maxsize=FORMS_KEPT)
-def _layout(form: Form) -> Layout:
-    network = getattr(import_module(f"sdjax_engine.models.{KINDS[form.model].home}"), form.model)
-    return layout_of(network(form.config, dtype=jnp.dtype(form.dtype)))
+@lru_cache(maxsize=LAYOUTS_KEPT)
+def _layout(key: NetworkKey) -> Layout:
+    network = getattr(import_module(f"sdjax_engine.models.{KINDS[key.model].home}"), key.model)
+    return layout_of(network(key.config, dtype=jnp.dtype(key.dtype)))
 
 
 def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
@@ -176,7 +176,7 @@ def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
     return Blueprint(lambda: layout("AutoencoderKL", config, "float32"))
 
 
-def check_tensors(origin: str, plans: Mapping[str, Plan]) -> None:
+def check_tensors(origin: str, plans: Mapping[str, NetworkPlan]) -> None:
     """Raise UnreadableCheckpoint listing every tensor of every network that does not fit."""
     wrong = [
         f"in {name}, {'; '.join(problems)}"

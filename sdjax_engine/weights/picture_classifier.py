@@ -15,7 +15,7 @@ from sdjax_engine.weights.file_names import TRANSFORMERS_STEM, Report
 from sdjax_engine.weights.files import weight_files
 from sdjax_engine.weights.load import DTYPES, Put, load_networks
 from sdjax_engine.weights.named_folder import find_named_folder
-from sdjax_engine.weights.networks import Part, plan, settle_config
+from sdjax_engine.weights.networks import Part, plan_network, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
 
@@ -69,7 +69,7 @@ def load_picture_classifier(
             f"{CONFIG} says image_size={size[0]}."
         )
     stored = stored_tensors(NAME, weight_files(folder, variant=None, stem=TRANSFORMERS_STEM))
-    planned = plan(
+    planned = plan_network(
         Part(model=NAME, config=config, stored=stored, origin=str(folder / CONFIG)), dtype=DTYPES[dtype]
     )
     networks = load_networks(

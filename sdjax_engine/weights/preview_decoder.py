@@ -13,7 +13,7 @@ from sdjax_engine.weights.file_names import DIFFUSERS_STEM, Report
 from sdjax_engine.weights.files import weight_files
 from sdjax_engine.weights.load import DTYPES, Put, load_networks
 from sdjax_engine.weights.named_folder import find_named_folder
-from sdjax_engine.weights.networks import Part, plan, settle_config
+from sdjax_engine.weights.networks import Part, plan_network, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
 
@@ -53,7 +53,9 @@ def load_preview_decoder(
             "autoencoder, or delete the key."
         )
     stored = stored_tensors(NAME, weight_files(folder, variant=None, stem=DIFFUSERS_STEM))
-    planned = plan(Part(model=NAME, config=settled, stored=stored, origin=str(file)), dtype=DTYPES[dtype])
+    planned = plan_network(
+        Part(model=NAME, config=settled, stored=stored, origin=str(file)), dtype=DTYPES[dtype]
+    )
     networks = load_networks(
         {"the decoder": planned},
         origin=str(folder),

@@ -48,7 +48,7 @@ def test_empty_arrays_are_created_on_each_device(mesh: Mesh) -> None:
         mesh=mesh,
         specs=(REPLICATED, BY_SEAT),
         donate=(1,),
-        facts=None,
+        key=None,
         options={},
     )
     traced = jax.make_jaxpr(wanted._over_mesh())(*given())
@@ -147,7 +147,7 @@ def test_a_failed_compilation_does_not_fail_for_other_waiting_threads(
 @pytest.mark.parametrize(
     "how",
     [
-        {"facts": ["another", {"size": 1}]},
+        {"key": ["another", {"size": 1}]},
         {"donate": (0,)},
         {"options": {"xla_backend_optimization_level": "0"}},
         {"names": "b"},

@@ -79,7 +79,7 @@ def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Arr
         specs: tuple[PartitionSpec, ...] = (REPLICATED, BY_SEAT)
         arguments = weights, given or held(mesh)
         how: dict[str, Any] = {"specs": specs, "donate": donate, "options": network_options(open_mesh())}
-        return compiler.compile("double", double, *arguments, facts=facts, **how)
+        return compiler.compile("double", double, *arguments, key=facts, **how)
 
     return make
 
