@@ -96,7 +96,7 @@ class RecordingCompiler(Compiler):
         self.made[spec.name] = spec, program, time.perf_counter() - started
         if not spec.apart or spec.mesh.devices.size == 1:
             return verb, program
-        return verb, PerDevice([program] * spec.mesh.devices.size, spec.mesh, spec.specs)
+        return verb, PerDevice([program] * spec.mesh.devices.size, spec.mesh)
 
     def of_row(self) -> list[tuple[ProgramSpec, Any, float]]:
         """Return the programs that were asked for since the last call."""

@@ -238,7 +238,7 @@ class Compiler:
             return verb, program
         slices = [spec.alone_on(mesh_over([device])) for device in spec.mesh.devices.flat]
         verb, each = self._made_on(slices)
-        return verb, PerDevice(each, spec.mesh, spec.specs)
+        return verb, PerDevice(each, spec.mesh)
 
     def _made_on(self, same: Sequence[ProgramSpec]) -> tuple[str, list[Compiled]]:
         """Return "loaded" or "compiled", and one program on each of several like meshes.

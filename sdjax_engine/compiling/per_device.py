@@ -8,17 +8,16 @@ loaded on the others. No operation joins rows of different devices.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
 from jax.stages import Compiled
 
-from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, spread_shape
+from sdjax_engine.memory.devices import BY_SEAT, spread_shape
 
 SpreadArray = jax.Array | npt.NDArray[Any]
 
@@ -51,16 +50,12 @@ class PerDevice:
     """One program on every device of a mesh, called like a program that is spread over them.
 
     An argument may be an array of the host, whose rows are divided among the devices in order, or `Shares`.
-    `each` is the program of each device, `specs` says how each argument is spread; every result is spread by
-    seat.
+    `each` is the program of each device; every result is spread by seat.
     """
 
-    def __init__(self, each: Sequence[Compiled], mesh: Mesh, specs: Sequence[PartitionSpec]) -> None:
+    def __init__(self, each: Sequence[Compiled], mesh: Mesh) -> None:
         self._each = tuple(each)
-        self._specs = tuple(specs)
         self._mesh = mesh
-        self._devices = list(mesh.devices.flat)
-        self._copies: dict[int, tuple[list[weakref.ref[SpreadArray]], list[Any]]] = {}
         self._analysis: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -69,10 +64,7 @@ class PerDevice:
 
     def on(self, numbers: Collection[int], *arguments: Any) -> Shares:
         """Queue the work of the devices of these numbers, and return their results."""
-        shares = [
-            tree if isinstance(tree, Shares) else self._shares(place, tree, spec)
-            for place, (tree, spec) in enumerate(zip(arguments, self._specs, strict=True))
-        ]
+        shares = [tree if isinstance(tree, Shares) else Shares.of(tree, self._mesh) for tree in arguments]
         return Shares({k: self._each[k](*(share[k] for share in shares)) for k in numbers})
 
     @property
@@ -90,27 +82,6 @@ class PerDevice:
         if self._analysis is None:
             self._analysis = self._each[0].memory_analysis()
         return self._analysis
-
-    def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> Sequence[Any] | Shares:
-        """Return each device's share of the argument at `place`.
-
-        Those of parameters are kept until the first of the parameters is gone.
-        """
-        if spec != REPLICATED:
-            return Shares.of(tree, self._mesh)
-        leaves: list[SpreadArray] = jax.tree.leaves(tree)
-        if place in self._copies:
-            known, shares = self._copies[place]
-            if all(leaf is other() for leaf, other in zip(leaves, known, strict=True)):
-                return shares
-
-        def forget(_leaf: weakref.ref[SpreadArray], copies: dict[int, Any] = self._copies) -> None:
-            copies.pop(place, None)
-
-        of_each = Shares.of(tree, self._mesh)
-        shares = [of_each[k] for k in range(len(self._devices))]
-        self._copies[place] = [weakref.ref(leaf, forget) for leaf in leaves], shares
-        return shares
 
 
 def call_on(program: Any, numbers: Collection[int], *arguments: Any) -> Shares:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -93,7 +92,6 @@ class SchedulerConfig(BaseModel):
         """
 
 
-@lru_cache(maxsize=256)
 def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
     # The table raises for values that are not finite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

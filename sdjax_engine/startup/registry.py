@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -146,7 +146,7 @@ class Registry:
         """Whether images of this lane may start from pictures, once that is ready."""
         return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
 
-    @cached_property
+    @property
     def names(self) -> Mapping[Lane, str]:
         """The name of each lane in the counts of use and in the report."""
         return {lane: str(lane) for lane in self.lanes}

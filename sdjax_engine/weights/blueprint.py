@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -49,14 +48,13 @@ def layout_of(network: nnx.Module) -> Layout:
 class Blueprint:
     """Makes one network's module; `make` returns its layout.
 
-    The layout is asked for once, by the first thread that needs it. `make` may raise UnreadableCheckpoint for
-    an impossible configuration.
+    `make` may raise UnreadableCheckpoint for an impossible configuration.
     """
 
     def __init__(self, make: Callable[[], Layout]) -> None:
         self._make = make
 
-    @cached_property
+    @property
     def layout(self) -> Layout:
         """The network's layout."""
         return self._make()
