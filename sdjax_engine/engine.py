@@ -32,7 +32,6 @@ from sdjax_engine.memory.owner import Alone
 from sdjax_engine.memory.residency import Residency, host_memory_for_models, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import attention_line
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
@@ -284,8 +283,10 @@ class Engine:
         while True:
             model = self._model_of(request)
             model.offer.check(request)
+            passes = self._passes_of(request, from_picture=bool(start or request.init_image))
             prepared = model.prepare(request, start)
-            lanes = self._lanes_for(request, prepared)
+            self._count_use(passes)
+            lanes = tuple(lane for lane, _ in passes)
             pending = PendingRequest(
                 prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews
             )
@@ -304,24 +305,27 @@ class Engine:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
         return model
 
-    def _lanes_for(self, request: Request, prepared: Prepared) -> tuple[Lane, ...]:
-        """Return the lanes that paint a request, and count their use; raises InvalidRequest."""
-        registry, intake = self._registry, self._thread.intake
-        serving = {} if registry is None else registry.serving
-        lanes = tuple(serving.get(lane, lane) for lane in request.lanes)
+    def _passes_of(self, request: Request, *, from_picture: bool) -> list[tuple[Lane, bool]]:
+        """Return the lane of each pass, and whether the pass starts from a picture; raises InvalidRequest."""
+        registry = self._registry
         offered = self._thread.queues if registry is None else registry.lanes
-        from_pictures = lanes[1:] if prepared.picture is None else lanes
-        for lane in lanes:
-            if lane not in offered or intake.has_failed(lane):
+        passes = list(zip(map(self._serving, request.lanes), (from_picture, True), strict=False))
+        for lane, starts_from_picture in passes:
+            if lane not in offered or self._thread.intake.has_failed(lane):
                 raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
-            if lane in from_pictures and not self._starts_from_pictures(lane):
+            if starts_from_picture and not self._starts_from_pictures(lane):
                 choices = ", ".join(map(str, self.lanes))
                 raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
-        if registry is not None:
-            # Refused requests do not count: the next start fails if the most used lane cannot be made ready.
-            used = [registry.names[lane] for lane in lanes]
-            registry.usage.count(*used, *map(pictures_of, from_pictures))
-        return lanes
+        return passes
+
+    def _count_use(self, passes: Sequence[tuple[Lane, bool]]) -> None:
+        """Count the lanes of an accepted request: the next start makes the most used one ready first.
+
+        Refused requests do not count: the next start fails if the most used lane cannot be made ready.
+        """
+        if self._registry is not None:
+            pictures = [pictures_of(lane) for lane, starts_from_picture in passes if starts_from_picture]
+            self._registry.usage.count(*(str(lane) for lane, _ in passes), *pictures)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
         """Return whether an image of this lane may start from a picture, now or later."""

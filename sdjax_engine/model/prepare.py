@@ -98,43 +98,58 @@ class Preparation:
 
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""
-        table = self._planner.table(request, from_picture=from_picture)
-        # As in the reference, a network that is conditioned on the scale has it in every evaluation.
-        interval = WHOLE if self._networks.takes_guidance else request.guidance_interval
-        table = table.guided(request.guidance_scale, interval)
-        rows, evaluations = table.padded(MAX_ROWS), table.evaluations
+        table = self._table(request, from_picture=from_picture)
         loras = self._loras.seat_rows(request.loras)
-        tokens, negative_tokens = (
-            tokens_of_each(self._tokenizers, prompt, max_chunks=self.ids_shape[1])
-            for prompt in map(read_prompt, (request.prompt, request.negative_prompt))
-        )
-        facts = tuple(
-            PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
-            for first, *_ in (negative_tokens, tokens)
-        )
-        silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
-        lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
-        padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)
-        positive = padded(tokens, silent=False)
-        # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
-        two_texts = request.guided and not self._networks.takes_guidance
-        negative = padded(negative_tokens, silent=silent) if two_texts else positive
+        texts, facts = self._texts(request, loras)
         height, width = request.height, request.width
         return Prepared(
             request=request,
-            texts=(negative, positive),
-            facts=(facts[0], facts[1]),
+            texts=texts,
+            facts=facts,
             picture=start,
-            rows=rows,
+            rows=table.padded(MAX_ROWS),
             estimates=table.estimates,
-            evaluations=evaluations,
+            evaluations=table.evaluations,
             init_noise_sigma=table.init_noise_sigma,
             init_latent_scale=table.init_latent_scale,
             # The sizes of a picture that was neither resized nor cropped.
             time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
             loras=loras,
-            guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
+            guided=table.rows[:, Column.GUIDANCE] > 1 if self._has_two_texts(request) else NOT_GUIDED,
         )
+
+    def _table(self, request: Request, *, from_picture: bool) -> Table:
+        """Return the sampler's table of one pass, with its guidance."""
+        table = self._planner.table(request, from_picture=from_picture)
+        # As in the reference, a network that is conditioned on the scale has it in every evaluation.
+        interval = WHOLE if self._networks.takes_guidance else request.guidance_interval
+        return table.guided(request.guidance_scale, interval)
+
+    def _has_two_texts(self, request: Request) -> bool:
+        """Whether a pass needs its negative prompt.
+
+        A lane without guidance has one text, and so has a network that is conditioned on the guidance.
+        """
+        return request.guided and not self._networks.takes_guidance
+
+    def _texts(
+        self, request: Request, loras: SeatRows
+    ) -> tuple[tuple[TokenizedText, TokenizedText], tuple[PromptFacts, PromptFacts]]:
+        """Return the negative prompt and the prompt as token ids, and the facts of both."""
+        negative, positive = (
+            tokens_of_each(self._tokenizers, read_prompt(text), max_chunks=self.ids_shape[1])
+            for text in (request.negative_prompt, request.prompt)
+        )
+        facts_of_negative, facts_of_positive = (
+            PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
+            for first, *_ in (negative, positive)
+        )
+        lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
+        padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)
+        text = padded(positive, silent=False)
+        silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
+        negative_text = padded(negative, silent=silent) if self._has_two_texts(request) else text
+        return (negative_text, text), (facts_of_negative, facts_of_positive)
 
 
 def kept_in_second_pass(request: Request) -> Fitted | None:

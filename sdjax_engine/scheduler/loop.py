@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.verdicts import why_no_picture
+from sdjax_engine.lane.verdicts import Verdicts, why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums, moving_mean
@@ -216,12 +216,9 @@ class Scheduler:
 
     def _read(self, batch: InFlightBatch, pending: PendingRequest, picture: Picture | None) -> None:
         """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
-        queue = batch.queue
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
-        asked_at = self._clock()
-        pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
-        if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
-            pending.device_seconds += (self._clock() - asked_at) * queue.devices
+        queue = batch.queue
+        pixels = self._fetch(picture, pending, queue)
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
@@ -229,6 +226,22 @@ class Scheduler:
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
+        self._finish_pass(pending, pixels, verdicts, seconds)
+
+    def _fetch(
+        self, picture: Picture, pending: PendingRequest, queue: LaneQueue
+    ) -> npt.NDArray[np.uint8] | None:
+        """Wait for the pixels of a picture, and count the devices' time; None where it is not finite."""
+        asked_at = self._clock()
+        pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
+        if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
+            pending.device_seconds += (self._clock() - asked_at) * queue.devices
+        return pixels
+
+    def _finish_pass(
+        self, pending: PendingRequest, pixels: npt.NDArray[np.uint8], verdicts: Verdicts, seconds: float
+    ) -> None:
+        """Answer with a picture, or begin the second pass with it; `seconds` are those of this pass."""
         negative, prompt = pending.prepared.facts
         image = Image(
             request=pending.request,

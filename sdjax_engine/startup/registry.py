@@ -146,11 +146,6 @@ class Registry:
         """Whether images of this lane may start from pictures, once that is ready."""
         return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
 
-    @property
-    def names(self) -> Mapping[Lane, str]:
-        """The name of each lane in the counts of use and in the report."""
-        return {lane: str(lane) for lane in self.lanes}
-
     def stop(self) -> None:
         """Make nothing ready any more, and write the counts of use."""
         self.compiler.stop()
@@ -219,7 +214,7 @@ class Registry:
         """Return what is left to be made ready for the requests in `thread`, in the order of use."""
         opened = thread.queues
         missing = [lane for lane in self.lanes if lane not in opened]
-        steps = {self.names[lane]: self._lane_step(lane, thread) for lane in missing}
+        steps = {str(lane): self._lane_step(lane, thread) for lane in missing}
         if self.config.start_pictures:
             names = [name for name in map(pictures_of, self.lanes) if name not in self._with_pictures]
             steps |= {name: self._pictures_step(name, thread) for name in names}
@@ -240,9 +235,7 @@ class Registry:
         def fail(error: Exception) -> None:
             thread.intake.fail_lane(lane, as_engine_error(error))
 
-        return Step(
-            name=self.names[lane], make=make, fail=fail, opens=frozenset([(lane, False), (lane, True)])
-        )
+        return Step(name=str(lane), make=make, fail=fail, opens=frozenset([(lane, False), (lane, True)]))
 
     def _pictures_step(self, name: str, thread: EngineThread) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
