@@ -48,11 +48,11 @@ class Program:
 
     def __init__(self, source: str) -> None:
         loaded = load_trustmark(source)
-        picture, seen = (np.zeros((1, side, side, 3), np.uint8) for side in (PIXELS, SEEN))
+        picture, marked = (np.zeros((1, side, side, 3), np.uint8) for side in (PIXELS, SEEN))
         bits = np.zeros((1, BITS), np.uint8)
         self._parameters = loaded.encoder.parameters, loaded.decoder.parameters
         self._put = jax.jit(partial(put, loaded.encoder)).lower(self._parameters[0], picture, bits).compile()
-        self._find = jax.jit(partial(find, loaded.decoder)).lower(self._parameters[1], seen).compile()
+        self._find = jax.jit(partial(find, loaded.decoder)).lower(self._parameters[1], marked).compile()
 
     def residual(self, task: bytes) -> bytes:
         """Answer a task to put."""

@@ -80,10 +80,10 @@ class ModelParameters:
         placed = [isinstance(leaf, jax.Array) and leaf.sharding == sharding for leaf in leaves]
         # A leaf is None on the host until its first eviction.
         self._on_host: list[Any] = [
-            None if there else leaf for leaf, there in zip(leaves, placed, strict=True)
+            None if is_placed else leaf for leaf, is_placed in zip(leaves, placed, strict=True)
         ]
         self._on_devices: list[Any] = [
-            leaf if there else None for leaf, there in zip(leaves, placed, strict=True)
+            leaf if is_placed else None for leaf, is_placed in zip(leaves, placed, strict=True)
         ]
         self._arrays: Any = arrays if all(placed) else None
 
@@ -183,7 +183,7 @@ class Residency:
         self.owner: Owner = Alone()
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget, host)
-        self._given = budget
+        self._configured = budget
         self._most = most
         self._models: dict[str, ModelParameters] = {}
         self._seconds: dict[str, float] = {}
@@ -198,9 +198,9 @@ class Residency:
         """Return the end of a sentence about too little memory; empty where a larger budget does not help."""
         wanted = (self.budget or 0) + lacking
         # A shortage lowers the ledger's budget below the given one, and would lower a larger one too.
-        too_small = self._given is not None and self._given < wanted
-        there = self._most is None or wanted <= self._most
-        return ", or raise device_memory_gib" if too_small and there else ""
+        too_small = self._configured is not None and self._configured < wanted
+        possible = self._most is None or wanted <= self._most
+        return ", or raise device_memory_gib" if too_small and possible else ""
 
     @property
     def taken(self) -> int:
@@ -364,7 +364,7 @@ def host_memory_for_models(mesh: Mesh, budget: int | None) -> int:
 
     It is half of what the host has, on the CPU half of what the `budget` of its devices leaves.
     """
-    there = devices.host_memory()
+    memory = devices.host_memory()
     if devices.is_cpu(mesh):
-        there = max(0, there - (budget or 0) * devices.device_count(mesh))
-    return int(there * HOST_SHARE)
+        memory = max(0, memory - (budget or 0) * devices.device_count(mesh))
+    return int(memory * HOST_SHARE)

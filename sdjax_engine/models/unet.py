@@ -130,8 +130,8 @@ class UNet2DConditionModel(nnx.Module):
 
     def add_to_time(self, time: Array, text_embeds: Array | None, time_ids: Array | None) -> Array:
         """Return `time`, plus the embedding of `text_embeds` and `time_ids` if the network takes them."""
-        given = [each is not None for each in (text_embeds, time_ids, self.add_embedding)]
-        if any(given) and not all(given):
+        present = [each is not None for each in (text_embeds, time_ids, self.add_embedding)]
+        if any(present) and not all(present):
             raise ValueError("text_embeds and time_ids are what a network with an addition_embed_type needs.")
         if self.add_embedding is None or text_embeds is None or time_ids is None:
             return time

@@ -133,8 +133,8 @@ class Registry:
         other = replace(self, config=config, models=models, lanes=ordered, serving=serving)
         stay = {name for name in models if models[name] is self.models.get(name)}
         pictures = {pictures_of(lane) for lane in other.lanes if lane.model in stay}
-        kept = {name: program for name, program in self._with_pictures.items() if name in pictures}
-        other._with_pictures.update(kept)
+        ready = {name: program for name, program in self._with_pictures.items() if name in pictures}
+        other._with_pictures.update(ready)
         return other
 
     def with_served(self, lanes: Iterable[Lane]) -> tuple[Lane, ...]:

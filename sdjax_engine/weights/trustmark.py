@@ -16,7 +16,7 @@ from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.headers import read_header
 from sdjax_engine.weights.load import DTYPES, fill
 from sdjax_engine.weights.named_folder import find_named_folder
-from sdjax_engine.weights.networks import Part, Plan, check_tensors, infer_part, plan
+from sdjax_engine.weights.networks import NetworkPlan, Part, check_tensors, infer_part, plan_network
 from sdjax_engine.weights.tensors import Stored, tensors_in
 from sdjax_engine.weights.torch_file import tensors_of_torch
 
@@ -43,19 +43,19 @@ def load_trustmark(source: str, *, report: Report | None = None) -> TrustMark:
 
     Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
     """
-    plans = plans_of(source, report=report)
+    plans = trustmark_plans(source, report=report)
     encoder, decoder = (fill(name, each, put=jax.device_put, cache=None) for name, each in plans.items())
     return TrustMark(encoder=encoder, decoder=decoder)
 
 
-def plans_of(source: str, *, report: Report | None = None) -> dict[str, Plan]:
+def trustmark_plans(source: str, *, report: Report | None = None) -> dict[str, NetworkPlan]:
     """Return the plans of encoder and decoder, whose tensors are all there; raises as `load_trustmark`."""
     folder = find_named_folder(source, FILES, report)
     parts = (
         _part(folder, ENCODER, "TrustMarkEncoder", "encoder.", _encoder_config),
         _part(folder, DECODER, "TrustMarkDecoder", "decoder.decoder.", _decoder_config),
     )
-    plans = {part.model: plan(part, dtype=DTYPES["float32"]) for part in parts}
+    plans = {part.model: plan_network(part, dtype=DTYPES["float32"]) for part in parts}
     check_tensors(str(folder), plans)
     return plans
 
