@@ -19,6 +19,7 @@ LONGEST_SENT = 2_000
 _END = 500  # characters
 _CAPITAL_I = re.compile("(?<=[a-z])I+")
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
+_WIDER_GAP = re.compile(r"(?<=\S \S)(?:\s{2,}|\n)(?=\S \S)")  # between words: n u d e  w o m a n
 _BEFORE = ("a", "i", "و")  # words of one letter, which may stand before letters apart
 _MASKED = re.compile(r"(?<![a-z])[a-z]+(?:[*#%]+[a-z]+)+")
 _VOWEL_OR_MASK = re.compile(r"[aeiou*#%]+")
@@ -96,11 +97,12 @@ def _sequences(lower: str, hidden: str) -> Iterator[list[str]]:
     yield words_of(without_signs(hidden))
     for language in ALPHABETIC:
         yield language.words(hidden)
-    yield _joined(words_of(hidden, digits=True))
+    yield _joined(hidden)
 
 
-def _joined(words: Sequence[str]) -> list[str]:
+def _joined(text: str) -> list[str]:
     """Return the words that single letters spell, also without an article: b l o o d, b.l.0.0.d."""
+    words = words_of(_WIDER_GAP.sub(" 00 ", text), digits=True)  # a word of two letters ends a run
     runs = _SPACED.findall(f" {' '.join(words)} ")
     if not runs:
         return []

@@ -8,8 +8,9 @@ A term is one of these:
     x, 69                  one letter, or digits: standing alone
     💉, ><, ㅅㅂ            signs or jamo only: anywhere, as they are
 
-A word of a text is looked up by its first two letters, so the time of a search is linear in the length of the
-text, and depends on the terms only by how many of their forms begin alike.
+A word of a text is looked up in one dictionary of the forms of all terms: whole, after clitics, or before
+a particle. Phrases are looked up by their first word. The time of a search is linear in the length of the
+text, and depends on the terms by how many of their forms are alike.
 """
 
 from __future__ import annotations
