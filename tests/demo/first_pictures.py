@@ -161,6 +161,15 @@ async def remix_from(visit: Visit, message: Locator) -> None:
     await expect(painted).to_contain_text("strength 0.75")
 
 
+async def alternatives(visit: Visit) -> None:
+    """Show the form of a request with alternatives, and close it."""
+    await visit.send("/imagine a {red, blue, green} {star, heart} variants:2")
+    form = visit.page.get_by_role("dialog")
+    await form.get_by_text("Prompts: 6.").wait_for()
+    visit.keep("permutations", await form.screenshot(animations="disabled", caret="hide"))
+    await form.get_by_role("button", name="Cancel").click()
+
+
 def picture_file(name: str, colour: str) -> FilePayload:
     """A plain picture as a file for an upload."""
     file = io.BytesIO()
@@ -228,6 +237,7 @@ async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps
         grid = await paint(ravi, first_steps)
         alone = await pick(ravi, grid)
         await remix(ravi, alone)
+        await alternatives(ravi)
         await look_around(ravi)
     async with await browser.new_context(viewport=DESKTOP, locale="en-GB") as context:
         await see_it_all(await arrive(context, address, "mina", keep))
