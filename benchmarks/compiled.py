@@ -37,7 +37,7 @@ from compiled_rows import Compiled, Figures, Row, needed, print_tables
 from compiled_targets import TARGETS, Target, backend_of, described_mesh
 from conditions import print_conditions
 
-from sdjax_engine.compiling.compiler import Compiler, ProgramSpec, working_memory
+from sdjax_engine.compiling.compiler import Compiler, ProgramSpec, code_memory, working_memory
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaterPrograms
@@ -212,7 +212,8 @@ def compiled(  # noqa: PLR0917
     made = compiler.of_row()
     with told(Backend(platform=backend.platform)):
         flop = sum(network_flop(spec) for spec, _, _ in made if spec.name.endswith(" denoise"))
-    residency.claim("lane", Need(held=kept - residency.parameters, working=most_working(made)))
+    code = sum(code_memory(program) for _, program, _ in made)
+    residency.claim("lane", Need(held=kept - residency.parameters + code, working=most_working(made)))
     return replace(
         row,
         kept=kept,

@@ -18,6 +18,7 @@ from jax.sharding import Mesh
 
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.owner import Alone
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.checkpoint import Checkpoint, Component
@@ -121,8 +122,9 @@ class DescribedResidency(Residency):
     def __init__(self) -> None:
         self.held: dict[Hashable, Need] = {}
         self.parameters = 0
+        self.owner = Alone()
 
-    def adopt(self, name: str, arrays: Any) -> Any:
+    def adopt(self, name: str, arrays: Any, *, arrival: Hashable = None) -> Any:
         """Return the shapes as a model's parameters."""
         self.parameters += bytes_of(arrays)
         return SimpleNamespace(name=name, shapes=arrays, arrays=arrays, size=bytes_of(arrays))

@@ -98,12 +98,14 @@ def measure_seats(options: argparse.Namespace) -> Figures:
     devices.setup_cpu(options.cpu_devices)
     mesh = devices.open_mesh()
     residency = Residency(mesh)
-    put = residency.arrivals().put
-    checkpoint = load_checkpoint(options.checkpoint, dtype=options.dtype, put=put)
+    arrival = residency.arrival("demo")
+    checkpoint = load_checkpoint(
+        options.checkpoint, dtype=options.dtype, expect=arrival.expect, put=arrival.put
+    )
     executables = Executables(Path(options.cache))
     compiler = Compiler(mesh=mesh, report=lambda _line: None, executables=executables)
     offer = offer_of(options.size)
-    model = LoadedModel(offer, checkpoint, compiler, residency=residency)
+    model = LoadedModel(offer, checkpoint, compiler, residency=residency, arrival=arrival.owner)
     request = request_of(offer, 1, options.steps)
     lane = DeviceLane(
         request.lane,

@@ -299,15 +299,23 @@ class Compiler:
 
 
 def working_memory(program: Program) -> int:
-    """Return the memory that each device needs to run a program besides its arguments, in bytes.
+    """Return the memory that each device needs while a program runs, besides its arguments, in bytes.
 
     It is 0 where XLA does not say.
     """
     says = program.memory_analysis()
     if says is None:
         return 0
-    made = says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes
-    return int(made + says.generated_code_size_in_bytes)
+    return int(says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes)
+
+
+def code_memory(program: Program) -> int:
+    """Return the memory of each device for a program's code, in bytes; 0 where XLA does not say.
+
+    A TPU holds it as long as the program is loaded.
+    """
+    says = program.memory_analysis()
+    return 0 if says is None else int(says.generated_code_size_in_bytes)
 
 
 def compiled_with(options: Mapping[str, str], lowered: Lowered) -> Compiled:

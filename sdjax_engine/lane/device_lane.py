@@ -315,12 +315,12 @@ class DeviceLane:
 
     def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
         """Return the lane's need with programs that it may get."""
-        working = self._programs.working(
+        return self._programs.need(
             *(self._later.begin, *self._denoising.values(), *more),
+            seats=self._shapes.bytes_per_device,
             decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
             decodes_in_parallel=self._decoding.in_parallel,
         )
-        return Need(held=self._shapes.bytes_per_device, working=working)
 
     def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
         """Return the seats of the newcomers with a start picture; with an inpainting UNet those of all."""

@@ -13,7 +13,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
 from sdjax_engine.denoising import evaluations, traced
 from sdjax_engine.denoising.traced import WithLoras
 from sdjax_engine.lane.preview_program import PreviewProgram, compile_previews
@@ -21,6 +21,7 @@ from sdjax_engine.lane.rows import ProgramForm
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.memory.ledger import Need
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,24 +35,26 @@ class LanePrograms:
     decode: Program
     previews: PreviewProgram | None = None
 
-    def working(
-        self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
-    ) -> int:
-        """Return the memory that each device needs while programs run, besides their arguments, in bytes.
+    def need(
+        self, *later: Program | None, seats: int, decode_in_float32: Program | None, decodes_in_parallel: bool
+    ) -> Need:
+        """Return the memory of each device for the seats, of so many bytes, and for all programs.
 
         One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
         program. The output of `empty` is the seats' own memory. `later` and `decode_in_float32` are programs
         that the lane got later.
         """
-        decoding = most_working_memory(self.decode, decode_in_float32)
         previews = None if self.previews is None else self.previews.program
-        others = most_working_memory(self.admit, self.denoise, self.take, previews, *later)
-        return decoding + others if decodes_in_parallel else max(decoding, others)
+        decoding = loaded(self.decode, decode_in_float32)
+        others = loaded(self.admit, self.denoise, self.take, previews, *later)
+        most = [max(map(working_memory, programs)) for programs in (decoding, others)]
+        code = sum(map(code_memory, {self.empty, *decoding, *others}))
+        return Need(held=seats + code, working=sum(most) if decodes_in_parallel else max(most))
 
 
-def most_working_memory(*programs: Program | None) -> int:
-    """Return the most memory that one of these programs needs, in bytes of each device."""
-    return max(working_memory(program) for program in programs if program is not None)
+def loaded(*programs: Program | None) -> set[Program]:
+    """Return those of the programs that there are."""
+    return {program for program in programs if program is not None}
 
 
 @dataclass(kw_only=True)

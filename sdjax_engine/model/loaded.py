@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
 from sdjax_engine.compiling.per_device import call_on
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import Encoding
@@ -191,7 +191,7 @@ class LoadedModel:
     def _claim_encodings(self, program: Program) -> None:
         """Reserve the devices' memory for the cache of encodings."""
         of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in program.out_info)
-        held = MOST_TEXTS * of_one // self.device_count
+        held = MOST_TEXTS * of_one // self.device_count + code_memory(program)
         need = Need(held=held, working=working_memory(program))
         texts = f"texts of {self.offer.model}"
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pictures
 
-from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import judging
 from sdjax_engine.errors import PaintingFailed
@@ -46,7 +46,7 @@ class PictureClassifier:
     @property
     def memory(self) -> int:
         """The bytes of each device for its parameters and its program."""
-        return self.loaded.memory + working_memory(self.program)
+        return self.loaded.memory + working_memory(self.program) + code_memory(self.program)
 
     def queue(self, inputs: Shares) -> Shares:
         """Queue the program on the devices of `inputs` (1, h, w, 3); returns probabilities (1, labels)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane import seat_count
+from sdjax_engine.lane.programs import LanePrograms
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
@@ -154,3 +156,30 @@ def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:
     ]
     assert seat_count.lines({LANE: lanes[LANE]}, limited) == ["4 seats on each device: 1.0 GiB of 4.0 GiB"]
     assert seat_count.lines(lanes, residency(None)) == []
+
+
+class Loaded:
+    """A program with 7 bytes of code."""
+
+    def __init__(self, temporary: int) -> None:
+        self._temporary = temporary
+
+    def memory_analysis(self) -> Any:
+        return SimpleNamespace(
+            temp_size_in_bytes=self._temporary,
+            output_size_in_bytes=0,
+            alias_size_in_bytes=0,
+            generated_code_size_in_bytes=7,
+        )
+
+
+@pytest.mark.parametrize(("parallel", "working"), [(False, 50), (True, 90)])
+def test_a_lane_holds_the_code_of_all_its_programs_and_works_with_one(parallel: bool, working: int) -> None:
+    """A TPU keeps the code of every loaded program."""
+    made: list[Any] = [Loaded(temporary) for temporary in (0, 10, 50, 20, 40, 30)]
+    empty, admit, denoise, take, decode, begin = made
+    programs = LanePrograms(empty=empty, admit=admit, denoise=denoise, take=take, decode=decode)
+    need = programs.need(
+        *(begin, denoise, None), seats=1000, decode_in_float32=None, decodes_in_parallel=parallel
+    )
+    assert need == Need(held=1000 + 6 * 7, working=working)
