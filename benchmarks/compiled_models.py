@@ -124,7 +124,7 @@ class DescribedResidency(Residency):
         self.parameters = 0
         self.owner = Alone()
 
-    def adopt(self, name: str, arrays: Any, *, arrival: Hashable = None) -> Any:
+    def adopt(self, name: str, arrays: Any, **_options: Any) -> Any:
         """Return the shapes as a model's parameters."""
         self.parameters += bytes_of(arrays)
         return SimpleNamespace(name=name, shapes=arrays, arrays=arrays, size=bytes_of(arrays))
