@@ -18,7 +18,7 @@ from watermarks import SMALL, write_weights
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.torch_file import tensors_of_torch
-from sdjax_engine.weights.trustmark import plans_of
+from sdjax_engine.weights.trustmark import trustmark_plans
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.bfloat16, torch.int64, torch.bool])
@@ -79,22 +79,22 @@ def test_broken_and_strange_files_are_refused_in_one_sentence(tmp_path: Path) ->
 
 
 def test_the_weights_of_a_watermark_are_checked_by_their_headers(tmp_path: Path) -> None:
-    assert {plan.part.config["bits"] for plan in plans_of(str(write_weights(tmp_path))).values()} == {100}
+    assert {plan.part.config["bits"] for plan in trustmark_plans(str(write_weights(tmp_path))).values()} == {100}
     (tmp_path / "decoder_P.ckpt").unlink()
     with pytest.raises(UnreadableCheckpoint, match=r"holds no decoder_P\.ckpt: name the folder"):
-        plans_of(str(tmp_path))
+        trustmark_plans(str(tmp_path))
     lacking = {name: torch.from_numpy(each) for name, each in weights.values(SMALL["encoder"]).items()}
     del lacking["encoder.post.1.conv.bias"]
     write_weights(tmp_path, encoder={"state_dict": lacking})
     with pytest.raises(UnreadableCheckpoint, match=r"in TrustMarkEncoder, 1 missing: post\.1\.conv\.bias"):
-        plans_of(str(tmp_path))
+        trustmark_plans(str(tmp_path))
     write_weights(tmp_path, encoder={"state_dict": {"other": torch.ones(3)}})
     with pytest.raises(UnreadableCheckpoint, match="lacks what tells the shape of its encoder_P"):
-        plans_of(str(tmp_path))
+        trustmark_plans(str(tmp_path))
     with pytest.raises(UnreadableCheckpoint, match=r"name a folder with encoder_P\.ckpt and decoder_P\.ckpt"):
-        plans_of(str(tmp_path / "nowhere"))
+        trustmark_plans(str(tmp_path / "nowhere"))
     safetensors = pytest.importorskip("safetensors.numpy")
     for part, shapes in SMALL.items():
         (tmp_path / f"{part}_P.ckpt").unlink()
         safetensors.save_file(weights.values(shapes), tmp_path / f"{part}_P.safetensors")
-    assert all(np.size(plan.part.stored) for plan in plans_of(str(tmp_path)).values())
+    assert all(np.size(plan.part.stored) for plan in trustmark_plans(str(tmp_path)).values())
