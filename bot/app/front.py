@@ -17,27 +17,24 @@ from bot.app.offers import Following, wait_for_defaults
 from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config
-from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.result_outbox import Results
-from bot.delivery.review_outbox import ReviewOutbox, Shown
-from bot.delivery.sender import Sender, Sent
+from bot.delivery.review_outbox import ReviewOutbox
+from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
 from bot.domain.errors import CommandsRefused
-from bot.domain.jobs import Delivery, Job
+from bot.domain.jobs import Job
 from bot.front.client import Bot
 from bot.front.gateway.address import use_address
 from bot.front.recipes.keywords import keywords_of
 from bot.front.sessions.desk import Desk
-from bot.front.sessions.posts import Posted
+from bot.front.sessions.posts import SessionPosts
 from bot.moderation import hard_rule
 from bot.process.garbage import exclude_existing
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
-from bot.store.moderation.review_messages import DueReview
-from bot.store.sessions.posts import DuePost
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -108,15 +105,14 @@ class FrontSide:
     client: Bot
     progress: Progress
     results: Results
-    outbox: Outbox[Delivery, Sent]
-    reviews: Outbox[DueReview, Shown]
-    posts: Outbox[DuePost, Posted]
+    reviews: ReviewOutbox
+    posts: SessionPosts
     desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
         """Start the gateway connection and the loops beside it. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
-        tasks.keep(self.outbox.run, "outbox")
+        tasks.keep(self.results.run, "outbox")
         tasks.keep(self.progress.run, "progress")
         tasks.keep(self.reviews.run, "reviews")
         tasks.keep(self.posts.run, "posts")
@@ -147,7 +143,7 @@ class FrontSide:
                 await self.client.hear_no_more()
         except TimeoutError:
             log.warning("some commands were not answered completely")
-        await self.outbox.flush(seconds=FLUSH_SECONDS)
+        await self.results.flush(seconds=FLUSH_SECONDS)
 
 
 async def prepare_front(config: Config, *, front: FrontSide, queue: Queue, following: Following) -> Take:
@@ -207,17 +203,15 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
         tracing=queue.tracing,
     )
-    outbox, uploads = Outbox(results), Uploads(queue.artifacts, signing)
     desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
-    queue.checks.update(gateway=client.health, outbox=outbox.health, signing=signing.health)
+    queue.checks.update(gateway=client.health, outbox=results.health, signing=signing.health)
     exclude_existing()  # all modules are imported, and no command waits yet
     return FrontSide(
         client=client,
         progress=progress,
         results=results,
-        outbox=outbox,
-        reviews=Outbox(ReviewOutbox(queue.store, client, sender, uploads, front=name)),
-        posts=Outbox(desk.posts(queue.store, front=name)),
+        reviews=ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing), front=name),
+        posts=desk.posts(queue.store, front=name),
         desk=desk,
     )
 

@@ -33,36 +33,25 @@ async def posted_earlier(
     *,
     since: float,
     oldest_first: bool = True,
+    needed: bool = False,
 ) -> int | None:
-    """Return the id of the message that `found` finds; None, too, where the channel may not be read."""
-    try:
-        message = await found(client, rate_guard, channel, is_it, since=since, oldest_first=oldest_first)
-    except Refused as error:  # the post itself may still be allowed
-        log.warning("whether a message was posted before cannot be read: %s", error)
-        return None
-    return message.id if message else None
+    """Return the id of the client's own message of `channel` since this time that is it; None without one.
 
-
-async def found(
-    client: discord.Client,
-    rate_guard: RateGuard,
-    channel: discord.abc.Messageable,
-    is_it: IsIt,
-    *,
-    since: float,
-    oldest_first: bool = True,
-) -> discord.Message | None:
-    """Return the client's own message of `channel` since this time that is it; None without one.
-
-    Looks at the newest messages first, or at the oldest. Raises Refused and DeliveryDelayed.
+    The newest messages are looked at first, or the oldest. None, too, where the channel may not be read: a
+    post may still be allowed there. Raises Refused then if the message is `needed`, and DeliveryDelayed.
     """
     if client.user is None:
         return None
     after = datetime.fromtimestamp(since - CLOCKS_APART, UTC)
-    with rate_guard.request(by_token=False):
-        async for message in channel.history(limit=LOOKED_AT, after=after, oldest_first=oldest_first):
-            if message.author.id == client.user.id and is_it(set(_marks(message))):
-                return message
+    try:
+        with rate_guard.request(by_token=False):
+            async for message in channel.history(limit=LOOKED_AT, after=after, oldest_first=oldest_first):
+                if message.author.id == client.user.id and is_it(set(_marks(message))):
+                    return message.id
+    except Refused as error:
+        if needed:
+            raise
+        log.warning("whether a message was posted before cannot be read: %s", error)
     return None
 
 

@@ -13,10 +13,9 @@ import logging
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
 from bot.delivery.refusals import DeliveryDelayed
 from bot.domain.errors import DeliveryRefused, StoreUnavailable
@@ -24,7 +23,6 @@ from bot.domain.outbox import Due
 from bot.store.database.database import WakeUp
 from bot.store.rows.outbox import OutboxVerbs
 from bot.telemetry.metrics import WELL
-from bot.telemetry.tracing import Stages
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ MAX_ATTEMPTS = 105  # the waits between them take at least four hours, six on av
 LATER, GAVE_UP = "later", "gave_up"
 
 D = TypeVar("D", bound=Due)
-S = TypeVar("S")
+S = TypeVar("S", bound="HasOutcome")
 
 
 def backoff(attempts: int, jitter: float) -> float:
@@ -44,77 +42,54 @@ def backoff(attempts: int, jitter: float) -> float:
     return min(LONGEST_WAIT, 2.0 ** min(attempts, 10)) * (0.5 + jitter / 2)
 
 
-@dataclass(kw_only=True)
-class Attempt:
-    """One attempt to send a message: its stages, and the outcome that was stored, or LATER."""
+class HasOutcome(Protocol):
+    """What was sent, with the outcome to store."""
 
-    stages: Stages
-    outcome: str = LATER
+    @property
+    def outcome(self) -> str:
+        """The outcome."""
 
 
-class Messages(ABC, Generic[D, S]):
-    """A kind of messages: which are due, how one is sent, and how its end is stored.
+class Outbox(ABC, Generic[D, S]):
+    """Sends the messages of one kind that are due for `front`, several at once.
 
-    `at_once` are sent at the same time. Messages of a kind that `gives_up` end after MAX_ATTEMPTS.
+    `name` is that of a message in the log; it may name fields of `due`. `at_once` are sent at the same time.
+    Messages of a kind that `gives_up` end after MAX_ATTEMPTS.
     """
 
+    name: str
     at_once: int
-    gives_up: bool
+    gives_up = True
 
-    def __init__(self, *, verbs: OutboxVerbs, wake_up: WakeUp, clock: Callable[[], float]) -> None:
-        self.verbs = verbs
-        self.wake_up = wake_up
-        self.clock = clock
-
-    @abstractmethod
-    def name_of(self, due: D) -> str:
-        """Return the name of a message in the log."""
-
-    @abstractmethod
-    async def claim(self, *, limit: int, held: Collection[int]) -> list[D]:
-        """Claim messages that are due now, without those in `held`."""
-
-    @asynccontextmanager
-    async def attempt(self, due: D) -> AsyncIterator[Attempt]:  # noqa: ARG002 - other kinds lock by it
-        """Give the context of an attempt."""
-        yield Attempt(stages=Stages())
+    def __init__(
+        self, verbs: OutboxVerbs[D], wake_up: WakeUp, *, front: str, clock: Callable[[], float]
+    ) -> None:
+        self._verbs = verbs
+        self._wake_up = wake_up
+        self._front = front
+        self._clock = clock
+        self._read_at = time.monotonic()
+        self._sending: dict[int, asyncio.Task[None]] = {}
+        self._unsettled: dict[int, tuple[D, S]] = {}
+        self._claiming = asyncio.Lock()
 
     @abstractmethod
-    async def send(self, due: D, stages: Stages) -> S:
-        """Send a message, or edit it.
+    async def send(self, due: D) -> S:
+        """Send a message, or edit it; return what was sent.
 
         Raises DeliveryRefused with the outcome to store, or DeliveryDelayed.
         """
 
-    def same(self, before: D, now: D) -> bool:
-        """Return whether a message that was sent still shows what it must show."""
-        return replace(before, attempts=now.attempts, fencing_token=now.fencing_token) == now
-
     @abstractmethod
-    async def settle(self, due: D, outcome: str | None, sent: S | None) -> str:
-        """Store how a message ended, `outcome` or by what was `sent`; return the outcome."""
-
-    async def retry(self, due: D, *, at: float) -> None:
-        """Make a message due again at `at`."""
-        await self.verbs.retry(due, at=at)
-
-
-class Outbox(Generic[D, S]):
-    """Sends the messages of one kind that are due, several at once."""
-
-    def __init__(self, messages: Messages[D, S]) -> None:
-        self._messages = messages
-        self._read_at = time.monotonic()
-        self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unsettled: dict[object, tuple[D, S]] = {}  # by subject
-        self._claiming = asyncio.Lock()
+    async def settle(self, due: D, outcome: str, sent: S | None) -> None:
+        """Store how a message ended; nothing was `sent` where it was refused or given up."""
 
     async def run(self) -> None:
         """Send until cancelled; a message that is cancelled is sent again by the next start."""
         try:
             while True:
                 if not await self._start_some():
-                    await self._messages.wake_up.wait(POLL_SECONDS)
+                    await self._wake_up.wait(POLL_SECONDS)
         finally:
             await _cancelled(list(self._sending.values()))
 
@@ -142,12 +117,12 @@ class Outbox(Generic[D, S]):
         messages of the first.
         """
         async with self._claiming:
-            room = self._messages.at_once - len(self._sending)
+            room = self.at_once - len(self._sending)
             if room <= 0:
                 await self._one_sent()
                 return True
             try:
-                new = await self._messages.claim(limit=room, held=[*self._sending])
+                new = await self._verbs.claim(self._front, limit=room, held=[*self._sending])
             except StoreUnavailable as error:
                 log.error("the outbox cannot be read: %s", error)
                 return False
@@ -169,51 +144,49 @@ class Outbox(Generic[D, S]):
     async def _attempt(self, due: D) -> None:
         """Send one message; an error affects this message only."""
         try:
-            async with self._messages.attempt(due) as attempt:
-                attempt.outcome = await self._settle(due, attempt.stages)
+            await self._try(due)
         except StoreUnavailable as error:
-            log.error("the delivery of %s cannot be recorded: %s", self._messages.name_of(due), error)
+            log.error("the delivery of %s cannot be recorded: %s", self.name.format(due=due), error)
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _settle(self, due: D, stages: Stages) -> str:
+    async def _try(self, due: D) -> str:
         """Send one message, and return the outcome that is stored, or LATER."""
-        name = self._messages.name_of(due)
+        name = self.name.format(due=due)
         try:
-            sent = self._sent_before(due) or await self._messages.send(due, stages)
+            sent = self._sent_before(due) or await self.send(due)
         except DeliveryRefused as error:
             log.warning("%s cannot be delivered: %s", name, error.outcome)
-            return await self._messages.settle(due, error.outcome, None)
-        except DeliveryDelayed as error:
+            await self.settle(due, error.outcome, None)
+            return error.outcome
+        except (DeliveryDelayed, StoreUnavailable) as error:
             log.warning("%s is delivered later: %s", name, error)
-            return await self._postpone(due, error.seconds)
-        except StoreUnavailable as error:
-            log.warning("%s is delivered later: %s", name, error)
-            return await self._postpone(due)
+            return await self._postpone(due, getattr(error, "seconds", 0.0))
         except Exception:
-            log.exception(
-                "%s could not be sent, because of an unexpected error; it is tried again later", name
-            )
+            log.exception("%s could not be sent, because of an unexpected error; it is tried again", name)
             return await self._postpone(due)
-        stages.enter("record")
-        self._unsettled[due.subject] = due, sent
-        outcome = await self._messages.settle(due, None, sent)
-        del self._unsettled[due.subject]
-        return outcome
+        self._unsettled[due.id] = due, sent
+        await self.settle(due, sent.outcome, sent)
+        del self._unsettled[due.id]
+        return sent.outcome
 
     def _sent_before(self, due: D) -> S | None:
-        """Return what was sent and not settled; None without it, or if the message has changed."""
-        before, sent = self._unsettled.get(due.subject, (None, None))
-        return sent if before is not None and self._messages.same(before, due) else None
+        """Return what was sent and not settled; None without it, or if the message must change."""
+        if due.id not in self._unsettled:
+            return None
+        before, sent = self._unsettled[due.id]
+        same = replace(before, attempts=due.attempts, fencing_token=due.fencing_token) == due
+        return sent if same else None
 
     async def _postpone(self, due: D, seconds: float = 0.0) -> str:
-        if self._messages.gives_up and (made := due.attempts + 1) >= MAX_ATTEMPTS:
-            log.error("%s is given up after %d attempts", self._messages.name_of(due), made)
-            return await self._messages.settle(due, GAVE_UP, None)
+        if self.gives_up and (made := due.attempts + 1) >= MAX_ATTEMPTS:
+            log.error("%s is given up after %d attempts", self.name.format(due=due), made)
+            await self.settle(due, GAVE_UP, None)
+            return GAVE_UP
         wait = backoff(due.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate
         # limit holds, the rate guard delays each attempt without a request.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
-        await self._messages.retry(due, at=self._messages.clock() + wait)
+        await self._verbs.retry(due, at=self._clock() + wait)
         return LATER
 
 

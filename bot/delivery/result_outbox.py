@@ -1,4 +1,4 @@
-"""The results of finished jobs, as the outbox sends them.
+"""The outbox of the results of finished jobs.
 
 A result is an edit of the job's own message, which is idempotent, or a new message.
 """
@@ -6,10 +6,9 @@ A result is an edit of the job's own message, which is idempotent, or a new mess
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 
-from bot.delivery.outbox import LATER, Attempt, Messages
+from bot.delivery.outbox import LATER, Outbox
 from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
@@ -28,15 +27,15 @@ SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes th
 LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
 
 
-class Results(Messages[Delivery, Sent]):
-    """The results that are due for `front`, one at a time for each job.
+class Results(Outbox[Delivery, Sent]):
+    """Sends the results that are due for `front`, one at a time for each job.
 
     `offers` decide which buttons a picture has. With `label`, results say that they are AI-generated. Both
     may change. `tracing` records a span for each attempt.
     """
 
+    name = "the result"  # the log names the job beside it
     at_once = 8
-    gives_up = True
 
     def __init__(
         self,
@@ -51,38 +50,35 @@ class Results(Messages[Delivery, Sent]):
         metrics: DeliveryMetrics | None = None,
         tracing: Tracing = NO_TRACING,
     ) -> None:
-        super().__init__(verbs=store.deliveries, wake_up=store.wake_ups.results, clock=clock)
+        super().__init__(store.deliveries, store.wake_ups.results, front=front, clock=clock)
         self._store = store
         self._sender = sender
         self._message_locks = message_locks
-        self._front = front
         self.offers = offers
         self.label = label
         self._metrics = metrics or Metrics().delivery
         self._tracing = tracing
+        self._stages: dict[int, Stages] = {}
 
-    def name_of(self, due: Delivery) -> str:  # noqa: ARG002 - the log names the job beside it
-        """Return the same for every result."""
-        return "the result"
+    async def _attempt(self, due: Delivery) -> None:
+        """Log how long each stage took, too, and record a span."""
+        with about(due.job.id, traceparent=due.job.origin.traceparent):
+            await super()._attempt(due)
 
-    async def claim(self, *, limit: int, held: Collection[int]) -> list[Delivery]:
-        """Claim results that are due now."""
-        return await self._store.deliveries.claim(self._front, limit=limit, held=held)
+    async def _try(self, due: Delivery) -> str:
+        self._stages[due.id], outcome = Stages(), LATER
+        try:
+            async with self._message_locks.of(due.job.id):
+                outcome = await super()._try(due)
+        finally:
+            self._report(due, self._stages.pop(due.id), outcome)
+        if outcome == LATER:
+            self._metrics.retries.inc()
+        return outcome
 
-    @asynccontextmanager
-    async def attempt(self, due: Delivery) -> AsyncIterator[Attempt]:
-        """Hold the lock of the job's message, then log how the attempt ended and record its span."""
-        job, attempt = due.job, Attempt(stages=Stages())
-        with about(job.id, traceparent=job.origin.traceparent):
-            try:
-                async with self._message_locks.of(job.id):
-                    yield attempt
-            finally:
-                self._report(due, attempt)
-
-    async def send(self, due: Delivery, stages: Stages) -> Sent:
+    async def send(self, due: Delivery) -> Sent:
         """Show the result, without its pictures where their files stay lost."""
-        job = due.job
+        job, stages = due.job, self._stages[due.id]
         stages.enter("files")
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
@@ -92,18 +88,13 @@ class Results(Messages[Delivery, Sent]):
             return await self._sender.deliver(due, content, entered=stages.enter)
         except FilesGone as gone:
             lost = await self._store.files.want(gone.names)
-            if lost.failure is None and self.clock() < lost.since + LOST_SECONDS:
+            if lost.failure is None and self._clock() < lost.since + LOST_SECONDS:
                 raise DeliveryDelayed(f"{gone}, and are painted again") from None
             return await self._sender.deliver(due, without_picture(content, texts), entered=stages.enter)
 
-    def same(self, before: Delivery, now: Delivery) -> bool:
-        """Return whether the result has not changed."""
-        old, new = before.job, now.job
-        return old.images == new.images and old.ruling == new.ruling and old.appeal is new.appeal
-
-    async def settle(self, due: Delivery, outcome: str | None, sent: Sent | None) -> str:
+    async def settle(self, due: Delivery, outcome: str, sent: Sent | None) -> None:
         """Store how the delivery ended; delete the message of a job that was deleted meanwhile."""
-        outcome = outcome or (sent.outcome if sent else "")
+        self._stages[due.id].enter("record")
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
         wanted = await self._store.deliveries.mark_delivered(
             due, outcome=outcome, message_id=message_id, channel_id=channel_id
@@ -111,16 +102,9 @@ class Results(Messages[Delivery, Sent]):
         self._metrics.deliveries.labels(outcome).inc()
         if sent is not None and not wanted:
             await self._sender.withdraw(due.job, sent)
-        return outcome
 
-    async def retry(self, due: Delivery, *, at: float) -> None:
-        """Make the delivery due again at `at`."""
-        self._metrics.retries.inc()
-        await super().retry(due, at=at)
-
-    def _report(self, due: Delivery, attempt: Attempt) -> None:
+    def _report(self, due: Delivery, stages: Stages, outcome: str) -> None:
         """Log how an attempt ended and how long each stage took, and record its span."""
-        stages, outcome = attempt.stages, attempt.outcome
         stages.end()
         durations, lane = stages.durations, str(due.job.recipe.lane)
         log.info(

@@ -1,4 +1,4 @@
-"""The moderators' messages about reviews, as the outbox sends them; they are edited once it was decided.
+"""The outbox of the moderators' messages about reviews, which are edited once something was decided.
 
 If there is no channel, or the bot may not post there, the pictures stay held, `/review show` lists them, and
 the post is retried.
@@ -6,7 +6,6 @@ the post is retried.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +14,13 @@ import discord
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout, parts_of
 from bot.delivery.earlier import posted_earlier
-from bot.delivery.outbox import Messages
+from bot.delivery.outbox import Outbox
 from bot.delivery.refusals import DeliveryDelayed, FilesGone, Refusal, Refused
 from bot.delivery.review_message import appeal_answer, review_content
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads, size_of
-from bot.store.moderation.review_messages import SENT, DueReview
+from bot.store.moderation.review_messages import DueReview
 from bot.store.store import Store
-from bot.telemetry.tracing import Stages
 from bot.texts.catalogue import Texts
 
 CLOSED_SECONDS = 600.0  # until a channel that is closed to the bot is tried again
@@ -38,34 +36,27 @@ class Shown:
     message_id: int | None = None
     channel_id: int | None = None
     told: bool = True
+    outcome: str = "sent"
 
 
-class ReviewOutbox(Messages[DueReview, Shown]):
-    """The due messages about reviews, of any server, sent through `client`."""
+class ReviewOutbox(Outbox[DueReview, Shown]):
+    """Sends the due messages about reviews, of any server, through `client`."""
 
+    name = "the message of review {due.review.id} of server {due.review.guild_id}"
     at_once = 4
     gives_up = False
 
     def __init__(
         self, store: Store, client: discord.Client, sender: Sender, uploads: Uploads, *, front: str
     ) -> None:
-        super().__init__(verbs=store.review_messages, wake_up=store.wake_ups.reviews, clock=store.clock)
+        super().__init__(store.review_messages, store.wake_ups.reviews, front=front, clock=store.clock)
         self._store = store
         self._client = client
         self._guard = sender.rate_guard
         self._limits = sender.limits
         self._uploads = uploads
-        self._front = front
 
-    def name_of(self, due: DueReview) -> str:
-        """Return the review and its server."""
-        return f"the message of review {due.review.id} of server {due.review.guild_id}"
-
-    async def claim(self, *, limit: int, held: Collection[int]) -> list[DueReview]:
-        """Claim messages that are due now."""
-        return await self._store.review_messages.claim(self._front, limit=limit, held=held)
-
-    async def send(self, due: DueReview, stages: Stages) -> Shown:  # noqa: ARG002 - it has one stage
+    async def send(self, due: DueReview) -> Shown:
         """Bring the message up to date, and answer the person; note why it cannot be shown."""
         try:
             shown = await self._show(due)
@@ -76,13 +67,16 @@ class ReviewOutbox(Messages[DueReview, Shown]):
             raise await self._troubled(due, NO_CHANNEL)
         return replace(shown, told=await self._told(due)) if due.case.answers else shown
 
-    async def settle(self, due: DueReview, outcome: str | None, sent: Shown | None) -> str:
+    async def settle(self, due: DueReview, outcome: str, sent: Shown | None) -> None:
         """Store where the message is."""
-        shown = sent or Shown()
+        place = sent or Shown()
         await self._store.review_messages.settle(
-            due, message_id=shown.message_id, channel_id=shown.channel_id, told=shown.told
+            due,
+            outcome=outcome,
+            message_id=place.message_id,
+            channel_id=place.channel_id,
+            told=place.told,
         )
-        return outcome or SENT
 
     async def _troubled(self, due: DueReview, trouble: str, *, lost: bool = False) -> DeliveryDelayed:
         """Note why the message cannot be shown; return when it is tried again: a `lost` one, soon."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from bot.domain.holds import Appeal, Cause, Hold, Ruling
 from bot.domain.levels import Level
-from bot.domain.outbox import Due, Outgoing
+from bot.domain.outbox import Due
 from sdjax_engine.request import (
     WHOLE,
     Lane,
@@ -375,11 +375,6 @@ class Delivery(Due):
     """A job's result that is being delivered."""
 
     job: Job
-
-    @property
-    def subject(self) -> tuple[Outgoing, str | int]:
-        """What is delivered: the result of the job."""
-        return Outgoing.RESULT, self.job.id
 
 
 def lacking(images: Iterable[ImageRecord]) -> str:

@@ -29,8 +29,3 @@ class Due:
     def tried_before(self) -> bool:
         """Whether an earlier attempt may have posted the message, even if it reported an error."""
         return self.fencing_token > 1
-
-    @property
-    def subject(self) -> tuple[Outgoing, str | int]:
-        """What the message shows, by its kind and its id."""
-        raise NotImplementedError

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bot.config import Config
-from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.result_outbox import Results
 from bot.delivery.review_outbox import ReviewOutbox
@@ -122,14 +121,13 @@ async def serving(
         label=config.provenance.label,
         tracing=tracing,
     )
-    outbox = Outbox(results)
-    reviews = Outbox(ReviewOutbox(store, bot, sender, Uploads(artifacts, signing), front=name))
+    reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing), front=name)
     desk = Desk(bot, lambda: bot.services, rate_guard=guard, clock=time.time)
     async with bot:
         await bot.login("a-token")
         await bot.register()
-        posts = Outbox(desk.posts(store, front=name))
-        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run(), posts.run(), desk.run())
+        posts = desk.posts(store, front=name)
+        loops = (bot.connect(), progress.run(), results.run(), reviews.run(), posts.run(), desk.run())
         tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):

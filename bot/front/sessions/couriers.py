@@ -9,7 +9,7 @@ import discord
 
 from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, RateGuard, layout
-from bot.delivery.earlier import IsIt, found, posted_earlier
+from bot.delivery.earlier import posted_earlier
 from bot.store.rows.sessions import GroupSession
 
 File = tuple[str, bytes]
@@ -64,10 +64,10 @@ class Courier:
         self, session: GroupSession, content: MessageContent, *, mark: str, files: Sequence[File]
     ) -> None:
         """Edit the message with the button of this mark, if it is there; `files` replace its files."""
-        search = self._search(session, f"group:{session.id}:{mark}")
-        message = await found(*search, since=session.opened_at, oldest_first=False)
-        if message is None:
+        message_id = await self._earlier(session, f"group:{session.id}:{mark}", needed=True)
+        if message_id is None:
             return
+        message = self._channel(session).get_partial_message(message_id)
         view = layout(content, file_names=[name for name, _ in files])
         silent = discord.AllowedMentions.none()
         with self._rate_guard.request(by_token=False):
@@ -80,16 +80,15 @@ class Courier:
         with self._rate_guard.request(by_token=False):
             return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=mentions)).id
 
-    async def _earlier(self, session: GroupSession, wanted: str) -> int | None:
-        """Return the id of the message with this button or file; None, too, where it may not be read."""
+    async def _earlier(self, session: GroupSession, wanted: str, *, needed: bool = False) -> int | None:
+        """Return the id of the message with this button or file."""
         return await posted_earlier(
-            *self._search(session, wanted), since=session.opened_at, oldest_first=False
+            *(self._client, self._rate_guard, self._channel(session)),
+            lambda marks: wanted in marks,
+            since=session.opened_at,
+            oldest_first=False,
+            needed=needed,
         )
-
-    def _search(
-        self, session: GroupSession, wanted: str
-    ) -> tuple[discord.Client, RateGuard, discord.PartialMessageable, IsIt]:
-        return self._client, self._rate_guard, self._channel(session), lambda marks: wanted in marks
 
     def _channel(self, session: GroupSession) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(session.channel_id, guild_id=session.guild_id)

@@ -1,14 +1,14 @@
-"""The posts of sessions, as the outbox sends them: sheets, which lose their ballot, results and archives."""
+"""The outbox of the posts of sessions: sheets, which lose their ballot later, results and archives."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bot.delivery.content import MessageContent
-from bot.delivery.outbox import Messages
+from bot.delivery.outbox import Outbox
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.delivery.uploads import FILE_LIMIT, SURE_LIMIT
 from bot.domain.errors import DeliveryRefused, MissingArtifact, PictureUnsigned, StoreUnavailable, UserMistake
@@ -23,7 +23,6 @@ from bot.store.rows.sessions import GroupSession, Post, PostKind
 from bot.store.sessions.boards import Entry
 from bot.store.sessions.posts import SENT, DuePost
 from bot.store.store import Store
-from bot.telemetry.tracing import Stages
 from bot.texts.catalogue import Texts
 
 LIMITS = (FILE_LIMIT, *(SURE_LIMIT // part for part in (1, 2, 4, 8)))
@@ -41,13 +40,14 @@ class Posted:
     """A post that was sent; `ballot` is the content of a ballot that was not sent before."""
 
     ballot: MessageContent | None = None
+    outcome: str = SENT
 
 
-class SessionPosts(Messages[DuePost, Posted]):
-    """The due posts of the sessions that a front keeps; `on_ballot` is told of each ballot that is sent."""
+class SessionPosts(Outbox[DuePost, Posted]):
+    """Sends the due posts of the sessions that a front keeps; `on_ballot` is told of each ballot."""
 
+    name = "a message of the group session {due.session.id}"
     at_once = 50  # sessions
-    gives_up = True
 
     def __init__(
         self,
@@ -58,22 +58,13 @@ class SessionPosts(Messages[DuePost, Posted]):
         front: str,
         on_ballot: Callable[[Post, MessageContent], None],
     ) -> None:
-        super().__init__(verbs=store.posts, wake_up=store.wake_ups.posts, clock=store.clock)
+        super().__init__(store.posts, store.wake_ups.posts, front=front, clock=store.clock)
         self._store = store
         self._services = services
         self._courier = courier
-        self._front = front
         self._on_ballot = on_ballot
 
-    def name_of(self, due: DuePost) -> str:
-        """Return the session."""
-        return f"a message of the group session {due.session.id}"
-
-    async def claim(self, *, limit: int, held: Collection[int]) -> list[DuePost]:
-        """Claim posts that are due now."""
-        return await self._store.posts.claim(self._front, limit=limit, held=held)
-
-    async def send(self, due: DuePost, stages: Stages) -> Posted:  # noqa: ARG002 - it has one stage
+    async def send(self, due: DuePost) -> Posted:
         """Send the post, unless it was sent already; wait for rights that the bot has lost."""
         sending = {
             PostKind.SHEET: _send_sheet,
@@ -93,12 +84,11 @@ class SessionPosts(Messages[DuePost, Posted]):
             raise DeliveryRefused(error.refusal) from None
         return Posted(ballot=ballot)
 
-    async def settle(self, due: DuePost, outcome: str | None, sent: Posted | None) -> str:
+    async def settle(self, due: DuePost, outcome: str, sent: Posted | None) -> None:
         """Store how the post ended."""
         if sent is not None and sent.ballot is not None:
             self._on_ballot(due.post, sent.ballot)
-        await self._store.posts.settle(due, outcome=outcome or SENT)
-        return outcome or SENT
+        await self._store.posts.settle(due, outcome=outcome)
 
 
 async def _send_sheet(services: Services, courier: Courier, due: DuePost) -> MessageContent | None:

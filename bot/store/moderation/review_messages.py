@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,18 @@ from bot.domain.jobs import Job
 from bot.domain.outbox import Due, Outgoing
 from bot.store.moderation.appeals import DUE, LEFT
 from bot.store.rows.jobs import load_jobs, unreadable_among
-from bot.store.rows.outbox import OutboxVerbs, ended
+from bot.store.rows.outbox import OutboxVerbs, Shown, ended
 from bot.store.rows.reviews import (
     Kind,
     Review,
     about_pictures,
     readable_reviews,
-    review_of,
     settings_of,
 )
 from bot.store.tables.outbox import outbox
 from bot.store.tables.reviews import reports, reviews
 
 SHOWN_REPORTS = 5
-SENT = "sent"  # the outcome of a message that is up to date
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,44 +63,37 @@ class DueReview(Due):
         """The review."""
         return self.case.review
 
-    @property
-    def subject(self) -> tuple[Outgoing, str | int]:
-        """What the message shows: the review."""
-        return Outgoing.REVIEW, self.review.id
 
+class ReviewMessages(OutboxVerbs[DueReview]):
+    """The verbs of the moderators' messages, each of which one front has until it ends."""
 
-class ReviewMessages(OutboxVerbs):
-    """The verbs of the moderators' messages."""
+    kind, due = Outgoing.REVIEW, DueReview
 
-    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[DueReview]:
-        """Claim messages that are due, the longest due first; no other front has them until they end.
+    def _of(self, front: str, look: sa.Select[Any]) -> sa.Select[Any]:
+        return look.where(outbox.c.front.is_(None) | (outbox.c.front == front))
 
-        Reviews that this version cannot read are passed over: they wait for a front that can. A front may
-        claim its own messages again. Pass the ids that it is sending now as `held`.
-        """
-        mine = outbox.c.front.is_(None) | (outbox.c.front == front)
-        due = (await self._look(Outgoing.REVIEW, held=held)).where(mine)
-        if not await self._finds(due):
-            return []
-        async with self._database.write() as connection:
-            locked = due.with_for_update(skip_locked=True)
-            found = await self._claim(connection, locked, _reviews, limit=limit, front=front)
-            return [
-                DueReview(**values, case=await _case(connection, row, job)) for values, (row, job) in found
-            ]
+    async def _load(self, connection: AsyncConnection, rows: Sequence[Any]) -> Shown:
+        of_review = {row.review_id: row.id for row in rows}
+        cases = await _cases(connection, sa.select(reviews).where(reviews.c.id.in_(of_review)))
+        return {of_review[case.review.id]: {"case": case} for case in cases}
 
     async def case(self, review_id: int, guild_id: int) -> Case:
         """Return a review of a server with all that its message shows; raises UserMistake `review_gone`."""
         mine = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
         look = sa.select(reviews).where(mine, reviews.c.kind != Kind.REFUSED.value)
         async with self._database.read() as connection:
-            found = await _readable(connection, list(await connection.execute(look)))
-            if review_id not in found:
-                raise UserMistake("review_gone")
-            return await _case(connection, *found[review_id])
+            for case in await _cases(connection, look):
+                return case
+        raise UserMistake("review_gone")
 
     async def settle(
-        self, due: DueReview, *, message_id: int | None, channel_id: int | None, told: bool = True
+        self,
+        due: DueReview,
+        *,
+        message_id: int | None,
+        channel_id: int | None,
+        told: bool = True,
+        outcome: str = "sent",
     ) -> None:
         """Record that the message is up to date, and whether the person was told, if there was an answer.
 
@@ -114,7 +105,7 @@ class ReviewMessages(OutboxVerbs):
         async with self._database.write() as connection:
             # Every transaction locks reviews before their messages.
             await connection.execute(sa.select(reviews.c.id).where(mine).with_for_update())
-            settled = await ended(connection, due, outcome=SENT, settled_at=self._clock())
+            settled = await ended(connection, due, outcome=outcome, settled_at=self._clock())
             if values := place | (over if settled else {}):
                 await connection.execute(sa.update(reviews).where(mine).values(values))
 
@@ -131,13 +122,12 @@ class ReviewMessages(OutboxVerbs):
             await connection.execute(mine.values(values))
 
 
-async def _case(connection: AsyncConnection, row: Any, job: Job | None) -> Case:
+async def _case(connection: AsyncConnection, row: Any, review: Review, job: Job | None) -> Case:
     mine = reports.c.job_id == (row.job_id or "")
     count = await connection.scalar(sa.select(sa.func.count()).select_from(reports).where(mine))
     latest = sa.select(reports.c.reason).where(mine).order_by(reports.c.at.desc()).limit(SHOWN_REPORTS)
     reasons: Sequence[str] = list(await connection.scalars(latest))
     settings = await settings_of(connection, row.guild_id)
-    review = review_of(row)
     about = await _about_appeal(connection, review) if review.kind is Kind.APPEAL else {}
     return Case(
         review=review,
@@ -165,19 +155,14 @@ async def _about_appeal(connection: AsyncConnection, appeal: Review) -> dict[str
     return {"first": next(iter(readable_reviews(rows)), None), "appeals": counts[0], "accepted": counts[1]}
 
 
-async def _reviews(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, tuple[Any, Job | None]]:
-    look = sa.select(reviews).where(reviews.c.id.in_([row.review_id for row in rows]))
-    found = await _readable(connection, list(await connection.execute(look)))
-    return {row.id: found[row.review_id] for row in rows if row.review_id in found}
-
-
-async def _readable(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, tuple[Any, Job | None]]:
-    """Return the rows of reviews that this version can read, by id, each with its job."""
+async def _cases(connection: AsyncConnection, look: sa.Select[Any]) -> list[Case]:
+    """Return the reviews of `look` that this version can read."""
+    rows = list(await connection.execute(look))
     job_ids = [row.job_id for row in rows if row.job_id]
     found = await load_jobs(connection, job_ids)
     unreadable = await unreadable_among(connection, job_ids, found)
     of_id, of_row = {job.id: job for job in found}, {row.id: row for row in rows}
-    return {
-        review.id: (of_row[review.id], of_id.get(review.job_id or ""))
+    return [
+        await _case(connection, of_row[review.id], review, of_id.get(review.job_id or ""))
         for review in readable_reviews(row for row in rows if row.job_id not in unreadable)
-    }
+    ]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.domain.jobs import Delivery, Job
+from bot.domain.jobs import Delivery
 from bot.domain.outbox import Outgoing
 from bot.store.files.picture_files import files_of, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.jobs import forget_words, load_jobs
-from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, ended, look_for, readable
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, look_for
 from bot.store.rows.reviews import withdraw
 from bot.store.rows.transitions import cancel_images, lock_job, lock_owned_job
 from bot.store.tables.outbox import outbox
@@ -23,27 +23,25 @@ from bot.store.tables.queue import images, jobs, start_pictures
 DELETED = "deleted"
 
 
-class Deliveries(OutboxVerbs):
-    """The verbs of results."""
+class Deliveries(OutboxVerbs[Delivery]):
+    """The verbs of results: of a front's own jobs, and of jobs without a front, which it adopts."""
 
-    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
-        """Claim results that are due now for this front, the longest due first.
+    kind, due, locks = Outgoing.RESULT, Delivery, (outbox, jobs)
 
-        They belong to its own jobs, and to jobs without a front, which it adopts. Jobs that this version
-        cannot read are passed over: they wait for a front that can. A front may claim its own
-        deliveries again. Pass the ids that it is sending now as `held`.
-        """
-        due = await self._look(Outgoing.RESULT, held=held)
-        due = due.join(jobs, jobs.c.id == outbox.c.job_id).where(shown_by(front))
-        if not await self._finds(due):
-            return []
-        async with self._database.write() as connection:
-            locked = due.with_for_update(skip_locked=True, of=[outbox, jobs])
-            found = await self._claim(connection, locked, _jobs, limit=limit)
-            await _adopt(connection, front, [job.id for _, job in found])
+    def _of(self, front: str, look: sa.Select[Any]) -> sa.Select[Any]:
+        return look.join(jobs, jobs.c.id == outbox.c.job_id).where(shown_by(front))
+
+    async def _load(self, connection: AsyncConnection, rows: Sequence[Any]) -> Shown:
+        of_id = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
+        return {row.id: {"job": of_id[row.job_id]} for row in rows if row.job_id in of_id}
+
+    async def _taken(
+        self, connection: AsyncConnection, front: str, claimed: list[Delivery]
+    ) -> list[Delivery]:
+        await _adopt(connection, front, [each.job.id for each in claimed])
         return [
-            Delivery(**values, job=replace(job, origin=replace(job.origin, front=front)))
-            for values, job in found
+            replace(each, job=replace(each.job, origin=replace(each.job.origin, front=front)))
+            for each in claimed
         ]
 
     async def adopt(self, front: str, job_ids: Sequence[str]) -> set[str]:
@@ -55,10 +53,7 @@ class Deliveries(OutboxVerbs):
         """Return the results that are due now for any front, the longest due first."""
         due = look_for(Outgoing.RESULT, self._clock())
         async with self._database.read() as connection:
-            return [
-                Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=row.fencing_token)
-                for row, job in await readable(connection, due, _jobs, limit=limit)
-            ]
+            return await self._readable(connection, due, limit=limit)
 
     async def mark_delivered(
         self,
@@ -146,11 +141,6 @@ async def _name_no_files(connection: AsyncConnection, job_id: str) -> None:
 def shown_by(front: str) -> sa.ColumnElement[bool]:
     """Return the condition for jobs of this front, and for jobs without a front, which it may adopt."""
     return (jobs.c.front == front) | jobs.c.front.is_(None)
-
-
-async def _jobs(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, Job]:
-    of_id = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
-    return {row.id: of_id[row.job_id] for row in rows if row.job_id in of_id}
 
 
 async def _adopt(connection: AsyncConnection, front: str, job_ids: Sequence[str]) -> set[str]:

@@ -6,9 +6,10 @@ token changes nothing. A front may claim its own messages again, after a restart
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -29,13 +30,39 @@ SUBJECTS: Mapping[Outgoing, sa.Column[Any]] = MappingProxyType(
 UNSETTLED = outbox.c.outcome.is_(None)
 """The condition for messages that are on their way."""
 
-T = TypeVar("T")
-Load = Callable[[AsyncConnection, Sequence[Any]], Awaitable[Mapping[int, T]]]
-"""Returns what rows of the outbox show, by their ids, without what this version cannot read."""
+D = TypeVar("D", bound=Due)
+Shown = Mapping[int, Mapping[str, Any]]
+"""What messages show, by their rows: the fields that a kind of `Due` adds."""
 
 
-class OutboxVerbs(Verbs):
+class OutboxVerbs(Verbs, Generic[D]):
     """The verbs that all kinds of messages share."""
+
+    kind: ClassVar[Outgoing]
+    due: type[D]
+    locks: ClassVar[Sequence[sa.Table]] = (outbox,)
+    """The tables whose rows a claim locks."""
+
+    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[D]:
+        """Claim messages that are due now and that this front may send, the longest due first.
+
+        Messages that this version cannot read are passed over: they wait for a front that can. A front may
+        claim its own messages again. Pass the ids that it is sending now as `held`.
+        """
+        await self._shared.tell_time()
+        look = self._of(front, look_for(self.kind, self._clock(), held=held))
+        async with self._database.read() as connection:  # polled often, and a message is rarely due
+            if (await connection.execute(look.limit(1))).first() is None:
+                return []
+        async with self._database.write() as connection:
+            locked = look.with_for_update(skip_locked=True, of=self.locks)
+            found = await self._readable(connection, locked, limit=limit)
+            mine = sa.update(outbox).where(outbox.c.id.in_([each.id for each in found]))
+            raised = mine.values(fencing_token=outbox.c.fencing_token + 1, front=front)
+            rows = await connection.execute(raised.returning(outbox.c.id, outbox.c.fencing_token))
+            tokens = {row.id: row.fencing_token for row in rows}
+            claimed = [replace(each, fencing_token=tokens[each.id]) for each in found]
+            return await self._taken(connection, front, claimed)
 
     async def retry(self, due: Due, *, at: float) -> None:
         """Make a message due again at `at`, in seconds since the epoch, after a failed attempt.
@@ -45,35 +72,34 @@ class OutboxVerbs(Verbs):
         async with self._database.write() as connection:
             await ended(connection, due, next_try_at=at, front=None)
 
-    async def _look(self, kind: Outgoing, *, held: Collection[int]) -> sa.Select[Any]:
-        """Return the select of messages that are due now."""
-        await self._shared.tell_time()
-        return look_for(kind, self._clock(), held=held)
+    async def _readable(self, connection: AsyncConnection, look: sa.Select[Any], *, limit: int) -> list[D]:
+        """Return the first `limit` messages of `look` that this version can read."""
+        passed: set[int] = set()
+        while True:
+            others = look.where(outbox.c.id.not_in(passed)) if passed else look
+            rows = list(await connection.execute(others.limit(limit)))
+            shown = await self._load(connection, rows)
+            if len(shown) == len(rows) or len(passed) > MOST_NEWER:
+                return [
+                    self.due(
+                        id=row.id, attempts=row.attempts, fencing_token=row.fencing_token, **shown[row.id]
+                    )
+                    for row in rows
+                    if row.id in shown
+                ]
+            passed |= {row.id for row in rows} - shown.keys()
 
-    async def _finds(self, look: sa.Select[Any]) -> bool:
-        """Return whether a message is due: it is polled often, and one rarely is."""
-        async with self._database.read() as connection:
-            return (await connection.execute(look.limit(1))).first() is not None
+    def _of(self, front: str, look: sa.Select[Any]) -> sa.Select[Any]:
+        """Return those messages of a select that this front may send."""
+        raise NotImplementedError
 
-    async def _claim(
-        self,
-        connection: AsyncConnection,
-        look: sa.Select[Any],
-        load: Load[T],
-        *,
-        limit: int,
-        **values: Any,
-    ) -> list[tuple[dict[str, int], T]]:
-        """Claim the rows of `look`, and return the values of `Due` for each, with what it shows."""
-        found = await readable(connection, look, load, limit=limit)
-        raised = {"fencing_token": outbox.c.fencing_token + 1, **values}
-        mine = sa.update(outbox).where(outbox.c.id.in_([row.id for row, _ in found])).values(raised)
-        rows = await connection.execute(mine.returning(outbox.c.id, outbox.c.fencing_token))
-        tokens = {row.id: row.fencing_token for row in rows}
-        return [
-            ({"id": row.id, "attempts": row.attempts, "fencing_token": tokens[row.id]}, shown)
-            for row, shown in found
-        ]
+    async def _load(self, connection: AsyncConnection, rows: Sequence[Any]) -> Shown:
+        """Return what rows of the outbox show, without what this version cannot read."""
+        raise NotImplementedError
+
+    async def _taken(self, connection: AsyncConnection, front: str, claimed: list[D]) -> list[D]:  # noqa: ARG002
+        """Do what else a claim needs, and return the messages."""
+        return claimed
 
 
 def look_for(kind: Outgoing, now: float, *, held: Collection[int] = ()) -> sa.Select[Any]:
@@ -87,20 +113,6 @@ def look_for(kind: Outgoing, now: float, *, held: Collection[int] = ()) -> sa.Se
     columns = outbox.c.id, SUBJECTS[kind], outbox.c.attempts, outbox.c.fencing_token
     due = sa.select(*columns).where(outbox.c.kind == kind.value, UNSETTLED, over)
     return due.where(outbox.c.id.not_in(held)).order_by(at, outbox.c.id)
-
-
-async def readable(
-    connection: AsyncConnection, look: sa.Select[Any], load: Load[T], *, limit: int
-) -> list[tuple[Any, T]]:
-    """Return the first `limit` rows of `look` that this version can read, each with what it shows."""
-    passed: set[int] = set()
-    while True:
-        others = look.where(outbox.c.id.not_in(passed)) if passed else look
-        rows = list(await connection.execute(others.limit(limit)))
-        found = await load(connection, rows)
-        if len(found) == len(rows) or len(passed) > MOST_NEWER:
-            return [(row, found[row.id]) for row in rows if row.id in found]
-        passed |= {row.id for row in rows} - found.keys()
 
 
 async def add(connection: AsyncConnection, kind: Outgoing, subject: str | int, *, now: float) -> None:
@@ -126,9 +138,6 @@ async def renew(
 
 async def ended(connection: AsyncConnection, due: Due, **values: Any) -> bool:
     """End an attempt with these values; False, and no change, after a later claim or once it is settled."""
-    kind, subject = due.subject
-    # The subject too, because SQLite reuses the ids of deleted rows.
-    ours = (outbox.c.id == due.id) & (SUBJECTS[kind] == subject)
-    ours &= (outbox.c.fencing_token == due.fencing_token) & UNSETTLED
+    ours = (outbox.c.id == due.id) & (outbox.c.fencing_token == due.fencing_token) & UNSETTLED
     changed = sa.update(outbox).where(ours).values(attempts=outbox.c.attempts + 1, **values)
     return bool((await connection.execute(changed)).rowcount)

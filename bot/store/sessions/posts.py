@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.outbox import Due, Outgoing
-from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, ended
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, look_for
 from bot.store.rows.sessions import GroupSession, Post, PostKind, with_timers
 from bot.store.tables.outbox import outbox
 from bot.store.tables.sessions import session_posts, sessions
@@ -25,30 +25,27 @@ class DuePost(Due):
     session: GroupSession
     post: Post
 
-    @property
-    def subject(self) -> tuple[Outgoing, str | int]:
-        """What the message is: the post."""
-        return Outgoing.POST, self.post.id
 
+class Posts(OutboxVerbs[DuePost]):
+    """The verbs of the posts of sessions that a front keeps: of each, the first that is not settled."""
 
-class Posts(OutboxVerbs):
-    """The verbs of posts."""
+    kind, due = Outgoing.POST, DuePost
 
-    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[DuePost]:
-        """Claim posts that are due now of sessions that this front keeps: of each session the first one.
+    def _of(self, front: str, look: sa.Select[Any]) -> sa.Select[Any]:
+        kept = _of_posts(look).join(sessions, sessions.c.id == session_posts.c.session_id)
+        return kept.where(sessions.c.keeper == front, ~sessions.c.settled, ~_waits_behind())
 
-        Posts of sessions that this version cannot read are passed over. A front may claim its own posts
-        again. Pass the ids that it is sending now as `held`.
-        """
-        due = _of_posts(await self._look(Outgoing.POST, held=held))
-        due = due.join(sessions, sessions.c.id == session_posts.c.session_id)
-        due = due.where(sessions.c.keeper == front, ~sessions.c.settled, ~_waits_behind())
-        if not await self._finds(due):
-            return []
-        async with self._database.write() as connection:
-            locked = due.with_for_update(skip_locked=True, of=outbox)
-            found = await self._claim(connection, locked, _posts, limit=limit)
-            return [DuePost(**values, session=session, post=post) for values, (session, post) in found]
+    async def _load(self, connection: AsyncConnection, rows: Sequence[Any]) -> Shown:
+        look = sa.select(session_posts).where(session_posts.c.id.in_([row.post_id for row in rows]))
+        posts = {row.id: row for row in await connection.execute(look)}
+        theirs = sa.select(sessions).where(sessions.c.id.in_([row.session_id for row in posts.values()]))
+        found = await with_timers(connection, list(await connection.execute(theirs)))
+        of_id = {session.id: session for session in found}
+        return {
+            row.id: {"session": of_id[post.session_id], "post": post_of(post)}
+            for row in rows
+            if (post := posts[row.post_id]).session_id in of_id and post.kind in set(PostKind)
+        }
 
     async def settle(self, due: DuePost, *, outcome: str) -> None:
         """Store how a post ended; the first outcome stays."""
@@ -57,8 +54,10 @@ class Posts(OutboxVerbs):
 
     async def is_due(self, session_id: str) -> bool:
         """Return whether the next post of a session is due, or being sent."""
-        due = _of_posts(await self._look(Outgoing.POST, held=()))
-        return await self._finds(due.where(session_posts.c.session_id == session_id, ~_waits_behind()))
+        due = _of_posts(look_for(Outgoing.POST, self._clock()))
+        mine = due.where(session_posts.c.session_id == session_id, ~_waits_behind())
+        async with self._database.read() as connection:
+            return (await connection.execute(mine.limit(1))).first() is not None
 
     async def unsettled(self, session_id: str) -> list[Post]:
         """Return the posts of a session that are not settled, in their order."""
@@ -86,19 +85,6 @@ def _waits_behind() -> sa.ColumnElement[bool]:
     theirs = (earlier.c.session_id == session_posts.c.session_id) & (earlier.c.id < session_posts.c.id)
     unsettled = (before.c.post_id == earlier.c.id) & before.c.outcome.is_(None)
     return sa.exists().where(theirs, unsettled).correlate(session_posts)
-
-
-async def _posts(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, tuple[GroupSession, Post]]:
-    look = sa.select(session_posts).where(session_posts.c.id.in_([row.post_id for row in rows]))
-    posts = {row.id: row for row in await connection.execute(look)}
-    theirs = sa.select(sessions).where(sessions.c.id.in_([row.session_id for row in posts.values()]))
-    found = await with_timers(connection, list(await connection.execute(theirs)))
-    of_id = {session.id: session for session in found}
-    return {
-        row.id: (of_id[post.session_id], post_of(post))
-        for row in rows
-        if (post := posts[row.post_id]).session_id in of_id and post.kind in set(PostKind)
-    }
 
 
 def post_of(row: Any) -> Post:

@@ -21,7 +21,7 @@ outbox = sa.Table(
     sa.Column("job_id", _subject(jobs.c.id), unique=True),
     sa.Column("review_id", _subject(reviews.c.id), unique=True),
     sa.Column("post_id", _subject(session_posts.c.id), unique=True),
-    sa.Column("front", sa.String(255)),  # sends a review's message; others follow their job or session
+    sa.Column("front", sa.String(255)),  # that has claimed it; results and posts follow their job or session
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("fencing_token", sa.BigInteger, nullable=False, server_default="0"),
@@ -29,4 +29,5 @@ outbox = sa.Table(
     sa.Column("outcome", sa.Text),  # null until it is settled
     sa.Column("settled_at", sa.Double),
     sa.Index(None, "kind", "outcome", "next_try_at"),
+    sqlite_autoincrement=True,  # no id is used again, so a claim of a deleted row matches no new one
 )

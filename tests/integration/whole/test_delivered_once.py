@@ -18,7 +18,7 @@ from serving import Served, serving, until
 
 from bot.config import Config
 from bot.delivery.content import MessageContent
-from bot.delivery.outbox import MAX_ATTEMPTS, Outbox
+from bot.delivery.outbox import MAX_ATTEMPTS
 from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.result_outbox import Results
@@ -145,7 +145,7 @@ async def test_a_result_is_given_up_when_its_last_attempt_fails(store: Store, tm
 
     await finish_a_job(store)
     sender = AwaySender()
-    outbox = Outbox(Results(store, sender, MessageLocks(), front="front", clock=time.time))
+    outbox = Results(store, sender, MessageLocks(), front="front", clock=time.time)
     for made, settled in ((MAX_ATTEMPTS - 2, False), (MAX_ATTEMPTS - 1, True)):
         with closing(sqlite3.connect(tmp_path / "queue.sqlite3")) as database, database:
             database.execute("UPDATE outbox SET attempts = ?, next_try_at = 0", (made,))
@@ -170,7 +170,7 @@ async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
 
     monkeypatch.setattr(store.deliveries, "claim", slow_at_first)
     sender = RecordingSender()
-    outbox = Outbox(Results(store, sender, MessageLocks(), front="front", clock=time.time))
+    outbox = Results(store, sender, MessageLocks(), front="front", clock=time.time)
     running = asyncio.create_task(outbox.run())
     await asked.wait()
     flushing = asyncio.create_task(outbox.flush(seconds=20.0))

@@ -312,14 +312,14 @@ CREATE TABLE session_votes (
 CREATE INDEX ix_session_votes_job_id ON session_votes (job_id);
 CREATE INDEX ix_session_votes_voter_id ON session_votes (voter_id);
 CREATE TABLE outbox (
-    id {row_id} NOT NULL, kind VARCHAR(8) NOT NULL, job_id VARCHAR(16), review_id {id}, post_id {id},
+    id {row_id} NOT NULL CONSTRAINT pk_outbox PRIMARY KEY {unused}, kind VARCHAR(8) NOT NULL,
+    job_id VARCHAR(16), review_id {id}, post_id {id},
     front VARCHAR(255), created_at {double} NOT NULL, attempts INTEGER NOT NULL,
     fencing_token BIGINT DEFAULT '0' NOT NULL, next_try_at {double} NOT NULL, outcome TEXT,
     settled_at {double},
     CONSTRAINT fk_outbox_job_id FOREIGN KEY (job_id) REFERENCES jobs (id) ON DELETE CASCADE,
     CONSTRAINT fk_outbox_review_id FOREIGN KEY (review_id) REFERENCES reviews (id) ON DELETE CASCADE,
     CONSTRAINT fk_outbox_post_id FOREIGN KEY (post_id) REFERENCES session_posts (id) ON DELETE CASCADE,
-    CONSTRAINT pk_outbox PRIMARY KEY (id),
     CONSTRAINT uq_outbox_job_id UNIQUE (job_id),
     CONSTRAINT uq_outbox_review_id UNIQUE (review_id),
     CONSTRAINT uq_outbox_post_id UNIQUE (post_id)
@@ -329,9 +329,17 @@ INSERT INTO virtual_clock (id, time) VALUES (1, 0);
 INSERT INTO accelerators (name) VALUES ('cpu'), ('nvidia'), ('tpu');
 """
 _WORDS = {
-    "sqlite": {"row_id": "INTEGER", "id": "INTEGER", "double": "DOUBLE", "bytes": "BLOB", "false": "0"},
+    "sqlite": {
+        "row_id": "INTEGER",
+        "unused": "AUTOINCREMENT",  # no id of a deleted row is used again
+        "id": "INTEGER",
+        "double": "DOUBLE",
+        "bytes": "BLOB",
+        "false": "0",
+    },
     "postgresql": {
         "row_id": "BIGSERIAL",
+        "unused": "",
         "id": "BIGINT",
         "double": "DOUBLE PRECISION",
         "bytes": "BYTEA",
