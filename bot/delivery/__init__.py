@@ -1,1 +1,1 @@
-"""The messages of jobs: their content, and their delivery to Discord."""
+"""Messages of jobs and reviews: their content, and the outbox, which sends each of them once."""
