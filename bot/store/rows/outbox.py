@@ -105,14 +105,21 @@ class OutboxVerbs(Verbs, Generic[D]):
 def look_for(kind: Outgoing, now: float, *, held: Collection[int] = ()) -> sa.Select[Any]:
     """Return the select of messages that are due now, the longest due first.
 
-    `held` are the rows that the front is sending now. A retry time beyond the longest pause means that the
-    clock was set back: the row is due, as is a row that was not tried yet.
+    `held` are the rows that the front is sending now.
+    """
+    columns = outbox.c.id, SUBJECTS[kind], outbox.c.attempts, outbox.c.fencing_token
+    due = sa.select(*columns).where(outbox.c.kind == kind.value, UNSETTLED, is_over(now))
+    return due.where(outbox.c.id.not_in(held)).order_by(outbox.c.next_try_at, outbox.c.id)
+
+
+def is_over(now: float) -> sa.ColumnElement[bool]:
+    """Return the condition that a message waits no longer for its next attempt.
+
+    A retry time beyond the longest pause means that the clock was set back: the row is due, as is a row that
+    was not tried yet.
     """
     at = outbox.c.next_try_at
-    over = (at <= now) | (at > now + FURTHEST_RETRY) | (outbox.c.attempts == 0)
-    columns = outbox.c.id, SUBJECTS[kind], outbox.c.attempts, outbox.c.fencing_token
-    due = sa.select(*columns).where(outbox.c.kind == kind.value, UNSETTLED, over)
-    return due.where(outbox.c.id.not_in(held)).order_by(at, outbox.c.id)
+    return (at <= now) | (at > now + FURTHEST_RETRY) | (outbox.c.attempts == 0)
 
 
 async def add(connection: AsyncConnection, kind: Outgoing, subject: str | int, *, now: float) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.outbox import Due, Outgoing
-from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, look_for
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, is_over
 from bot.store.rows.sessions import GroupSession, Post, PostKind, with_timers
 from bot.store.tables.outbox import outbox
 from bot.store.tables.sessions import session_posts, sessions
@@ -54,10 +54,10 @@ class Posts(OutboxVerbs[DuePost]):
 
     async def is_due(self, session_id: str) -> bool:
         """Return whether the next post of a session is due, or being sent."""
-        due = _of_posts(look_for(Outgoing.POST, self._clock()))
-        mine = due.where(session_posts.c.session_id == session_id, ~_waits_behind())
-        async with self._database.read() as connection:
-            return (await connection.execute(mine.limit(1))).first() is not None
+        look = _of_posts(sa.select(is_over(self._clock())).select_from(outbox))
+        mine = look.where(session_posts.c.session_id == session_id, UNSETTLED).order_by(session_posts.c.id)
+        async with self._database.read() as connection:  # without a limit, so that an index finds the session
+            return bool(next(iter(await connection.scalars(mine)), False))
 
     async def unsettled(self, session_id: str) -> list[Post]:
         """Return the posts of a session that are not settled, in their order."""
