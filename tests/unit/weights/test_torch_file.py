@@ -79,7 +79,9 @@ def test_broken_and_strange_files_are_refused_in_one_sentence(tmp_path: Path) ->
 
 
 def test_the_weights_of_a_watermark_are_checked_by_their_headers(tmp_path: Path) -> None:
-    assert {plan.part.config["bits"] for plan in trustmark_plans(str(write_weights(tmp_path))).values()} == {100}
+    assert {plan.part.config["bits"] for plan in trustmark_plans(str(write_weights(tmp_path))).values()} == {
+        100
+    }
     (tmp_path / "decoder_P.ckpt").unlink()
     with pytest.raises(UnreadableCheckpoint, match=r"holds no decoder_P\.ckpt: name the folder"):
         trustmark_plans(str(tmp_path))
