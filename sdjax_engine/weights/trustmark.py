@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.watermark_tasks import BITS
 from sdjax_engine.weights.checkpoint import Component
 from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.headers import read_header
@@ -55,6 +56,10 @@ def trustmark_plans(source: str, *, report: Report | None = None) -> dict[str, N
         _part(folder, ENCODER, "TrustMarkEncoder", "encoder.", _encoder_config),
         _part(folder, DECODER, "TrustMarkDecoder", "decoder.decoder.", _decoder_config),
     )
+    if strange := [part for part in parts if part.config["bits"] != BITS]:
+        raise UnreadableCheckpoint(
+            f"{strange[0].origin} is for {strange[0].config['bits']} bits, and a watermark has {BITS}."
+        )
     plans = {part.model: plan_network(part, dtype=DTYPES["float32"]) for part in parts}
     check_tensors(str(folder), plans)
     return plans

@@ -93,6 +93,12 @@ def test_the_weights_of_a_watermark_are_checked_by_their_headers(tmp_path: Path)
     write_weights(tmp_path, encoder={"state_dict": {"other": torch.ones(3)}})
     with pytest.raises(UnreadableCheckpoint, match="lacks what tells the shape of its encoder_P"):
         trustmark_plans(str(tmp_path))
+    fewer = weights.decoder_shapes(width=4) | {"decoder.decoder.fc.weight": (64, 128)}
+    write_weights(tmp_path, {"encoder": SMALL["encoder"], "decoder": fewer})
+    with pytest.raises(
+        UnreadableCheckpoint, match=r"decoder_P\.ckpt is for 64 bits, and a watermark has 100"
+    ):
+        trustmark_plans(str(tmp_path))
     with pytest.raises(UnreadableCheckpoint, match=r"name a folder with encoder_P\.ckpt and decoder_P\.ckpt"):
         trustmark_plans(str(tmp_path / "nowhere"))
     safetensors = pytest.importorskip("safetensors.numpy")
