@@ -65,7 +65,7 @@ def read(text: str) -> Readings:
     """Return the readings of a text, in time linear in its length."""
     texts = displayed(text) if "&" in text or not text.isascii() else [text]
     lowers = list(map(_lower, texts))
-    hidden = [each if len(each) <= LONGEST_SENT else f"{each[:_END]}\n{each[-_END:]}" for each in lowers]
+    hidden = [each if len(each) <= LONGEST_SENT else _both_ends(each) for each in lowers]
     pairs = zip(lowers, hidden, strict=True)
     sequences = [words for lower, part in pairs for words in _sequences(lower, part) if words]
     return _readings("\n".join(lowers), "\n".join(hidden), sequences)
@@ -87,6 +87,11 @@ def _lower(text: str) -> str:
     if "I" in cased:  # has the shape of a small L: bIood
         cased = _CAPITAL_I.sub(lambda found: "1" * len(found[0]), cased)
     return cased.casefold()
+
+
+def _both_ends(text: str) -> str:
+    """Return the whole words of the beginning and of the end of a text."""
+    return " ".join((*text[:_END].split()[:-1], "\n", *text[-_END:].split()[1:]))
 
 
 def _sequences(lower: str, hidden: str) -> Iterator[list[str]]:

@@ -59,6 +59,13 @@ def test_hidden_spellings_are_found_at_both_ends_of_a_long_text_and_anywhere_in_
         assert find_all(text, ["nude", "누드"]) != []
 
 
+@pytest.mark.parametrize("before", range(9))
+def test_a_long_text_is_cut_between_words(before: int) -> None:
+    assert (
+        find_all("x" * before + " assassin" * 500 + " embassy" * 500, ["ass", "sin", "assa", "bassy"]) == []
+    )
+
+
 def test_many_chinese_terms_are_found_as_each_alone() -> None:
     characters = [chr(code) for code in range(0x4E00, 0x4E00 + 40)]
     terms = [first + second for first in characters for second in characters] + ["九岁", "1中"]
