@@ -17,7 +17,7 @@ from bot.moderation.skeleton import skeleton
 LONGEST_SENT = 2_000
 """The most characters that a person can send; a longer text is read in every way at both ends only."""
 _END = 500  # characters
-_CAPITAL_I = re.compile("(?<=[a-z])I+")
+_CAPITAL_I, _KEPT_I = re.compile("(?<=[a-z])I+"), "\x7f"
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
 _WIDER_GAP = re.compile(r"(?<=\S \S)(?:\s{2,}|\n)(?=\S \S)")  # between words: n u d e  w o m a n
 _BEFORE = ("a", "i", "و")  # words of one letter, which may stand before letters apart
@@ -30,7 +30,7 @@ class Readings:
     """A text, made ready for any number of lists of terms."""
 
     lower: str
-    """The skeleton of the text in lower case."""
+    """The skeleton of the text in lower case; only an I that may be a small L is a capital: bIood."""
     hidden: str
     """The part of `lower` that is read in every way: all of it, or both ends of a long text."""
     sequences: Sequence[Sequence[str]]
@@ -83,10 +83,12 @@ def _readings(lower: str, hidden: str, sequences: Sequence[Sequence[str]]) -> Re
 
 
 def _lower(text: str) -> str:
+    """Return the skeleton in lower case, but for a capital I after a small letter, which may be a small L."""
     cased = skeleton(text)
-    if "I" in cased:  # has the shape of a small L: bIood
-        cased = _CAPITAL_I.sub(lambda found: "1" * len(found[0]), cased)
-    return cased.casefold()
+    if "I" not in cased:
+        return cased.casefold()
+    kept = _CAPITAL_I.sub(lambda found: _KEPT_I * len(found[0]), cased)
+    return kept.casefold().replace(_KEPT_I, "I")
 
 
 def _both_ends(text: str) -> str:

@@ -12,7 +12,7 @@ _VOWELS = "aeiou"
 _SINGULAR = "child foot goose knife leaf life man mouse person thief tooth wife wolf woman"
 _PLURAL = "children feet geese knives leaves lives men mice people thieves teeth wives wolves women"
 _IRREGULAR = dict(zip(_SINGULAR.split(), _PLURAL.split(), strict=True))
-_SHAPES = dict(zip("0123456789@$!|+il", "oIzeasgtbgasIItII", strict=True))
+_SHAPES = dict(zip("0123456789@$!|+ilI", "oIzeasgtbgasIItIII", strict=True))
 _LETTERS = str.maketrans("0123456789@$!|+", "oizeasgtbgasiit")
 _SIGN_IN_TERM = re.compile(r"[a-z][@$]|[@$][a-z]|[a-z][!|+][a-z]")
 _EITHER = str.maketrans("il", "II")
@@ -39,7 +39,9 @@ def words(text: str) -> list[str]:
     pieces = text.translate(ENDS)
     pairs = zip(pieces.split(), pieces.translate(shapes).split(), strict=True)
     read = [
-        shaped if not piece.isalpha() and mixed.search(piece) and _is_word(piece) else piece
+        shaped
+        if not (piece.isalpha() and piece.islower()) and mixed.search(piece) and _is_word(piece)
+        else piece
         for piece, shaped in pairs
     ]
     return words_of(without_signs(" ".join(read)))
@@ -63,7 +65,7 @@ def _is_word(piece: str) -> bool:
 def _shapes() -> tuple[re.Pattern[str], dict[int, str]]:
     """Return a pattern of a letter beside a digit or a sign, and the letters of their shapes."""
     signs = {other: letter for other, letter in look_alikes().items() if not other.isalpha()} | _SHAPES
-    within = "".join(re.escape(sign) for sign in signs if not sign.isalpha())
+    within = "".join(re.escape(sign) for sign in signs if sign not in "il")
     table = {ord(sign): "I" if letter in "il" else letter for sign, letter in signs.items()}
     return re.compile(f"[a-z][{within}]|[{within}][a-z]"), table
 
