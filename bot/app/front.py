@@ -153,7 +153,7 @@ async def prepare_front(config: Config, *, front: FrontSide, queue: Queue, follo
     async def take() -> None:
         queue.change(config)
         front.client.change(config, keywords)
-        front.results.label = config.provenance.label
+        front.results.label = config.provenance.told
         await following.reconfigure(config)
 
     return take
@@ -199,7 +199,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         front=name,
         clock=queue.store.clock,
         offers=client.services.offers,
-        label=config.provenance.label,
+        label=config.provenance.told,
         metrics=metrics.delivery,
         tracing=queue.tracing,
     )

@@ -60,6 +60,11 @@ class ProvenanceConfig(Section):
     stamp: Stamp | Literal[""] = ""
     aigc: AigcConfig = AigcConfig()
 
+    @property
+    def told(self) -> bool:
+        """Whether messages and alternative texts say that AI made a picture: a drawn label is told always."""
+        return self.label or bool(self.stamp)
+
     @model_validator(mode="after")
     def _signs_what_must_be_signed(self) -> Self:
         if self.required and not self.sign:

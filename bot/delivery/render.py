@@ -23,7 +23,15 @@ from bot.delivery.buttons import (
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
 from bot.delivery.quota_lines import left_lines
-from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
+from bot.delivery.result import (
+    FAILURES,
+    SHOWN_NEGATIVE_PROMPT,
+    ai_label,
+    ending,
+    is_held,
+    pictures_of,
+    settings_text,
+)
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.domain.positions import Position
 from bot.texts.catalogue import Texts
@@ -113,11 +121,11 @@ def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
 
 def with_preview(content: MessageContent, job: Job, texts: Texts) -> MessageContent:
     """Return `content` with the previews of a job's images, which are one file."""
-    prompt = tidy(job.recipe.prompt)
+    said = texts.gettext("Preview of {prompt}", prompt=tidy(job.recipe.prompt))
     if (count := len(job.images)) > 1:
-        alt = shortened(texts.gettext("Preview of {count} pictures: {prompt}", count=count, prompt=prompt))
-    else:
-        alt = shortened(texts.gettext("Preview of {prompt}", prompt=prompt))
+        prompt = tidy(job.recipe.prompt)
+        said = texts.gettext("Preview of {count} pictures: {prompt}", count=count, prompt=prompt)
+    alt = shortened(texts.joined([ai_label(job.recipe, texts), said]))
     return replace(content, pictures=(PictureContent(artifacts=(), stem="preview", alt=alt),))
 
 

@@ -220,7 +220,7 @@ def _mistake(said: str) -> InvalidRequest | None:
         return None
 
 
-def _ai_label(recipe: Recipe, texts: Texts) -> str:
+def ai_label(recipe: Recipe, texts: Texts) -> str:
     """Return the words that say that AI generated the pictures of a recipe, or modified a start picture."""
     return texts.gettext("AI-generated") if recipe.init_image is None else texts.gettext("AI-modified")
 
@@ -230,7 +230,7 @@ def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label:
     recipe = job.recipe
     seeds = seeds_text(list(dict.fromkeys(image.seed for image in done)))
     parts = [
-        *([_ai_label(recipe, texts)] if label else []),
+        *([ai_label(recipe, texts)] if label else []),
         texts.gettext("seed {seed}", seed=seeds)
         if len(done) == 1 or recipe.variations
         else texts.gettext("seeds {seeds}", seeds=seeds),
@@ -308,7 +308,7 @@ def pictures_of(
 
     With `label`, their alternative texts say first that AI made them.
     """
-    words = _ai_label(job.recipe, texts) if label else ""
+    words = ai_label(job.recipe, texts) if label else ""
     for covered in (False, True):
         images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
         if images:

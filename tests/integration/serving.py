@@ -118,7 +118,7 @@ async def serving(
         front=name,
         clock=time.time,
         offers=bot.services.offers,
-        label=config.provenance.label,
+        label=config.provenance.told,
         tracing=tracing,
     )
     reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing), front=name)

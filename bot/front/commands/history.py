@@ -143,7 +143,8 @@ def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -
     text = "\n".join([f"### {_heading(page.look, texts)}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
     menu = _shown_again(page, now=now, texts=texts)
-    alt = texts.gettext("The first picture of each request on this page, with the number of its line.")
+    said = texts.gettext("The first picture of each request on this page, with the number of its line.")
+    alt = texts.joined([texts.gettext("AI-generated"), said])
     return layout(
         MessageContent(
             heading=text,

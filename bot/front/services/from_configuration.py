@@ -34,7 +34,7 @@ def configured_services(config: Config, keywords: Keywords | None) -> dict[str, 
         },
         "language": config.discord.language,
         "languages": config.discord.languages,
-        "label": config.provenance.label,
+        "label": config.provenance.told,
         "host_permission": config.sessions.host_permission,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
@@ -56,7 +56,7 @@ def sheet(
     picture = PictureContent(
         artifacts=(),
         stem=f"session-{session.id}-{post.round}-{post.page}",
-        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in seen)),
+        alt=_alt((f"{number}: {entry.recipe.prompt}" for number, entry in seen), texts),
         spoiler=any(entry.spoiler for _, entry in seen),
     )
     return MessageContent(
@@ -158,6 +158,11 @@ def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False, named:
     return texts.line(texts.joined(filter(None, parts)))
 
 
+def _alt(prompts: Iterable[str], texts: Texts) -> str:
+    """Return the alternative text of a sheet: that AI made its pictures, and their prompts."""
+    return shortened(texts.joined([texts.gettext("AI-generated"), " / ".join(prompts)]))
+
+
 def results(
     session: GroupSession, post: Post, entries: Sequence[Entry], *, voters: int, texts: Texts
 ) -> MessageContent:
@@ -170,7 +175,7 @@ def results(
     picture = PictureContent(
         artifacts=(),
         stem=f"session-{session.id}-{post.round}-best",
-        alt=shortened(" / ".join(entry.recipe.prompt for entry in best)),
+        alt=_alt((entry.recipe.prompt for entry in best), texts),
         spoiler=any(entry.spoiler for entry in best),
     )
     heading = texts.gettext("Results of round {number}", number=post.round)

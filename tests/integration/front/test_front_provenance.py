@@ -145,10 +145,13 @@ async def test_a_picture_that_must_be_signed_and_cannot_be_is_held_until_it_can(
 async def test_the_label_of_the_law_is_drawn_on_what_leaves_and_not_on_what_is_kept(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
 ) -> None:
-    config = Config.parse({"provenance": {"sign": False, "stamp": "cn"}})
+    config = Config.parse({"provenance": {"sign": False, "stamp": "cn", "label": False}})
     async with serving(sandbox, store, artifacts, config, signing=open_signing(config.provenance)) as served:
         job, message = await finished(served, ravi, "boats", seed=5)
         sent, kept = await ravi.attachment_bytes(message), await artifacts.get(job.images[0].artifact or "")
+    [shown] = [item for _, part in walk(message["components"]) for item in part.get("items", [])]
+    assert shown["description"].startswith("AI-generated")  # for members who cannot see the label
+    assert "AI-generated" in text_of(message)
     assert read_recipe(io.BytesIO(sent)) == read_recipe(io.BytesIO(kept))
     with PIL.Image.open(io.BytesIO(sent)) as one, PIL.Image.open(io.BytesIO(kept)) as other:
         assert other.getcolors() == [(one.width * one.height, (128, 128, 128))]

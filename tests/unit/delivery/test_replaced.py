@@ -38,8 +38,8 @@ def test_a_message_that_discord_refuses_is_one_sentence_with_buttons() -> None:
 @pytest.mark.parametrize(
     ("states", "alt"),
     [
-        ((State.RUNNING,), f"Preview of {RECIPE.prompt}"),
-        ((State.DONE, State.RUNNING), f"Preview of 2 pictures: {RECIPE.prompt}"),
+        ((State.RUNNING,), f"AI-generated · Preview of {RECIPE.prompt}"),
+        ((State.DONE, State.RUNNING), f"AI-generated · Preview of 2 pictures: {RECIPE.prompt}"),
     ],
 )
 def test_previews_are_one_picture_whose_text_says_how_many_there_are(

@@ -141,7 +141,7 @@ def test_of_a_picture_that_is_no_longer_shown_a_sheet_has_the_number_alone() -> 
     assert ballot.footer.splitlines()[1] == "**2** · no longer shown"
     assert "if you have voted for it, vote for another" in ballot.heading
     assert [button.label for button in ballot.buttons] == ["1", "My pictures"]
-    assert ballot.pictures[0].alt == "1: a boat"
+    assert ballot.pictures[0].alt == "AI-generated · 1: a boat"
     erased = sheet(SESSION, POST, [second], unseen=0, texts=Texts("en"))
     assert "vote for another" in erased.heading
     whole = sheet(SESSION, replace(POST, round=0, ballot=False), [gone], unseen=0, texts=Texts("en"))
