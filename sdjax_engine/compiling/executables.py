@@ -6,6 +6,9 @@ after a change of the source finds it too. Loading an executable runs its code, 
 nobody else could have written it (see `cache_folder.py`) and its digest is right. An invalid file is ignored
 and rewritten.
 
+It saves 17 of the 22 s of processor time until the demo's two lanes are ready. Its key has the source or what
+was lowered, the versions and settings of all libraries, the processor, the shapes, and the program's `key`.
+
     line 1   the version of the file's format
     line 2   sha256 of the rest
     rest     a `Serialized`: the executable, and the trees of its arguments and results

@@ -74,7 +74,8 @@ class NetworkKey:
 LAYOUTS_KEPT = 16
 """How many layouts are kept, also after their models are unloaded: most models have the same forms.
 
-An SDXL's UNet takes a third of a second to make and 9 MB of objects.
+A known layout saves 0.44 s of the processor for SDXL's UNet, which is 9 MB of objects. Its key is a
+`NetworkKey`: the network's class, its whole configuration, its dtype.
 """
 
 _making = threading.Lock()  # models that load at once wait for one network instead of making it twice
