@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 
-SCENE = Scene(things=(Thing(shape="circle", colour="red", size="large"),))
+SCENE = Scene(things=(Thing(name="circle", colour="red", size="large"),))
 
 
 def problem(path: Path) -> str:
     """Return what is wrong with the picture at `path`, or an empty text."""
     with Image.open(path) as picture:
         found = check(np.asarray(picture.convert("RGB")), SCENE)
-    return "" if found.all_right else f"{path} does not show {SCENE.caption}: {found}"
+    return "" if found.all_right else f"{path} does not show {caption(SCENE)}: {found}"
 
 
 if __name__ == "__main__":

@@ -1,131 +1,210 @@
-"""Checks whether a picture shows a scene: background, colours, places, shapes.
+"""Checks whether a picture shows a scene: its ground, its style, and each thing in its place.
 
-Each pixel is assigned to its nearest palette colour. A thing's region is its half of the picture, or the
-whole picture if the scene has one thing. The thing's outline is the part of the region that is nearer to
-the thing's colour than to the background. The outline is compared with the drawn silhouette of every
-shape at nearby places and sizes.
+The checker knows the drawn things, and no network. Around the place of each thing, the picture is compared
+with every thing that the demo knows, drawn there on the scene's ground and in its style, in several sizes and
+a little beside its place. The nearest must be the thing of the scene.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from sdjax_engine.demo.scenes import COLOURS, RESOLUTION, Scene, Thing
-from sdjax_engine.demo.silhouettes import SHAPES, silhouette
+from sdjax_engine.demo.drawing import STYLES, Pixels, Sprites, block_side, draw, ground
+from sdjax_engine.demo.objects import OBJECTS
+from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, Placed, Scene, Thing
 
-Mask = npt.NDArray[np.bool_]
-Pixels = npt.NDArray[np.uint8]
+SCALES = (0.9, 0.95, 1.0, 1.05, 1.1)
+SHIFTS = 7
+FINALISTS = 12
+FURTHEST_SHIFT = 0.06
+"""The largest distance of a thing from its place in each direction, as a part of the shorter side."""
+FRAME = 1.15
+"""Half the side of the compared square, as a multiple of the thing's radius."""
+CELLS = 28
+"""Pictures are compared in squares of this many cells a side."""
+GROUND_TOLERANCE = 24.0
+BLOCKS = 4.0
+"""Pixel art has edges this many times as often between blocks as within."""
+OF_LINES = frozenset({"pencil sketch", "blueprint"})
+"""Styles that hardly show the ground."""
 
-SCALES = (0.85, 0.93, 1.0, 1.07, 1.16)
-FURTHEST_SHIFT = 0.09
-"""The largest distance of a thing from its place, as a fraction of the picture's side."""
-LEAST_AREA = 0.3
-"""The least area of a thing, as a fraction of the drawn silhouette's area."""
-
-_NAMES = list(COLOURS)
-_PALETTE = np.array(list(COLOURS.values()), np.float32)
+Floats = npt.NDArray[np.float32]
+Shift = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Which parts of a picture are right; the tuples have one entry per thing."""
+    """Which parts of a picture are right; `things` has an entry for every single thing."""
 
-    background: bool
-    colours: tuple[bool, ...]
-    shapes: tuple[bool, ...]
+    ground: bool
+    style: bool
+    things: tuple[bool, ...]
 
     @property
     def all_right(self) -> bool:
-        return self.background and all(self.colours) and all(self.shapes)
+        return self.ground and self.style and all(self.things)
 
 
-def check(pixels: Pixels, scene: Scene) -> Finding:
-    """Compare a picture, uint8 `(128, 128, 3)`, with the scene it should show."""
-    nearest = _nearest_colours(pixels)
-    far_from_things = ~np.any(
-        [_disc(place, 1.45 * r) for place, r in zip(scene.places, scene.radii, strict=True)], 0
-    )
-    found = [_find(pixels, nearest, scene, index) for index in range(len(scene.things))]
+def check(pixels: Pixels, scene: Scene, sprites: Sprites | None = None) -> Finding:
+    """Compare a picture, uint8 `(height, width, 3)`, with the scene it should show.
+
+    Without `sprites` of a folder only scenes of shapes can be checked, and the checker knows only shapes.
+    """
+    sprites = sprites or Sprites()
+    known = candidates(sprites)
     return Finding(
-        background=_majority(nearest[far_from_things]) == scene.background,
-        colours=tuple(colour for colour, _ in found),
-        shapes=tuple(shape for _, shape in found),
+        ground=_ground_is_right(pixels, scene),
+        style=_style_is_right(pixels, scene, sprites),
+        things=tuple(
+            nearest_thing(Place(pixels, scene, placed, sprites), known)
+            == (placed.thing.name, placed.thing.colour)
+            for placed in scene.placed
+        ),
     )
 
 
-def _find(pixels: Pixels, nearest: npt.NDArray[np.intp], scene: Scene, index: int) -> tuple[bool, bool]:
-    """Return whether the thing's colour is in its place, and whether its outline has its shape."""
-    thing, place, radius = scene.things[index], scene.places[index], scene.radii[index]
-    region = _region(scene, index)
-    foreground = region & (nearest != _NAMES.index(scene.background))
-    near = foreground & _disc(place, radius + FURTHEST_SHIFT)
-    expected = np.count_nonzero(_outlines(thing.shape, radius)[SCALES.index(1.0)])
-    colour_right = near.sum() >= LEAST_AREA * expected and _majority(nearest[near]) == thing.colour
-    outline = region & _nearer_to_thing(pixels, thing, scene.background)
-    return bool(colour_right), _best_shape(outline, place, radius) == thing.shape
+class Candidate(NamedTuple):
+    """A thing that may be at a place: an object, or with a colour a shape."""
+
+    name: str
+    colour: str
 
 
-def _nearest_colours(pixels: Pixels) -> npt.NDArray[np.intp]:
-    difference = pixels.astype(np.float32)[:, :, None, :] - _PALETTE
-    nearest: npt.NDArray[np.intp] = np.argmin(np.square(difference).sum(-1), -1)
-    return nearest
+def candidates(sprites: Sprites) -> list[Candidate]:
+    """Return every shape in every colour and, if their pictures are there, every object."""
+    shapes = [Candidate(shape, colour) for shape, colour in product(SHAPES, COLOURS)]
+    return shapes + [Candidate(name, "") for name in OBJECTS if sprites.folder is not None]
 
 
-def _nearer_to_thing(pixels: Pixels, thing: Thing, background: str) -> Mask:
-    colour, ground = (np.array(COLOURS[name], np.float32) for name in (thing.colour, background))
-    along = (pixels.astype(np.float32) - ground) @ (colour - ground) / np.square(colour - ground).sum()
-    return np.asarray(along > 0.5)
+class Place:
+    """The square around the place of a thing in a picture, and what things drawn there look like."""
+
+    def __init__(self, pixels: Pixels, scene: Scene, placed: Placed, sprites: Sprites) -> None:
+        height, width = pixels.shape[:2]
+        self._shorter, self._style, self._sprites = min(width, height), scene.style, sprites
+        self._painted = Image.fromarray(pixels)
+        self._radius = placed.radius * self._shorter
+        self._middle = (placed.place[0] * width, placed.place[1] * height)
+        self._behind = self._cut(Image.fromarray(ground(scene.ground, (width, height))), (0.0, 0.0))
+
+    def drawn(self, candidate: Candidate, scale: float) -> Floats:
+        """Return the cells of the square with a thing drawn in it."""
+        thing = Thing(name=candidate.name, colour=candidate.colour)
+        sprite = self._sprites.of(thing, self._radius * scale)
+        tile = self._behind.copy()
+        left, top = self._corner((0.0, 0.0))
+        x, y = (round(at - side / 2) for at, side in zip(self._middle, sprite.size, strict=True))
+        tile.paste(sprite, (x - left, y - top), sprite)
+        return self._styled(tile)
+
+    @property
+    def empty(self) -> Floats:
+        """The cells of the square with the ground alone."""
+        return self._styled(self._behind)
+
+    def seen(self, shift: Shift, reach: float) -> tuple[list[Shift], Floats]:
+        """Return shifts up to `reach` around one, and the cells of the picture's squares there."""
+        steps = np.linspace(-reach, reach, SHIFTS) * self._shorter
+        shifts = [(shift[0] + dx, shift[1] + dy) for dx, dy in product(steps.tolist(), steps.tolist())]
+        return shifts, np.stack([_cells(self._cut(self._painted, each)) for each in shifts])
+
+    def _styled(self, tile: Image.Image) -> Floats:
+        if self._style not in ("", "pixel art"):  # the cells are larger than the blocks of pixel art
+            tile = Image.fromarray(STYLES[self._style](np.asarray(tile), self._shorter))
+        return _cells(tile)
+
+    def _corner(self, shift: Shift) -> tuple[int, int]:
+        left, top = (
+            round(at + by - FRAME * self._radius) for at, by in zip(self._middle, shift, strict=True)
+        )
+        return left, top
+
+    def _cut(self, picture: Image.Image, shift: Shift) -> Image.Image:
+        """Return the square; beyond the picture it goes on as at the picture's edge."""
+        left, top = self._corner(shift)
+        side = round(2 * FRAME * self._radius)
+        across = np.clip(np.arange(left, left + side), 0, picture.width - 1)
+        down = np.clip(np.arange(top, top + side), 0, picture.height - 1)
+        return Image.fromarray(np.asarray(picture)[down][:, across])
 
 
-def _majority(indices: npt.NDArray[np.intp]) -> str:
-    if indices.size == 0:
-        return ""
-    return _NAMES[int(np.bincount(indices, minlength=len(_NAMES)).argmax())]
+def nearest_thing(place: Place, known: Sequence[Candidate]) -> Candidate | None:
+    """Return the thing that the picture shows at a place, None if the ground alone is nearest.
+
+    All things are compared in one size and at coarse shifts, then the nearest in more sizes and finer shifts.
+    """
+    shifts, seen = place.seen((0.0, 0.0), FURTHEST_SHIFT)
+    coarse = _distances(np.stack([place.drawn(candidate, 1.0) for candidate in known]), seen)
+    nearest: tuple[float, Candidate | None] = (float(_distances(place.empty[None], seen).min()), None)
+    for index in coarse.min(1).argsort()[:FINALISTS]:
+        _, closer = place.seen(shifts[int(coarse[index].argmin())], 2 * FURTHEST_SHIFT / (SHIFTS - 1))
+        drawn = np.stack([place.drawn(known[index], scale) for scale in SCALES])
+        nearest = min(
+            nearest, (float(_distances(drawn, closer).min()), known[index]), key=lambda found: found[0]
+        )
+    return nearest[1]
 
 
-def _grid() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    centres = (np.arange(RESOLUTION) + 0.5) / RESOLUTION
-    return centres[None, :], centres[:, None]
+def _distances(drawn: Floats, seen: Floats) -> Floats:
+    """Return the squared distance of each drawn square to each seen one: (drawn, seen)."""
+    return np.square(drawn).sum(1)[:, None] - 2 * drawn @ seen.T + np.square(seen).sum(1)
 
 
-def _disc(place: tuple[float, float], radius: float) -> Mask:
-    x, y = _grid()
-    return np.asarray(np.hypot(x - place[0], y - place[1]) < radius)
+def _cells(picture: Image.Image) -> Floats:
+    small = picture.resize((CELLS, CELLS), Image.Resampling.BOX)
+    return np.asarray(small, np.float32).ravel() / 255
 
 
-def _region(scene: Scene, index: int) -> Mask:
-    """Return the pixels that are nearer to this thing's place than to the other thing's."""
-    x, y = _grid()
-    distances = [np.hypot(x - px, y - py) for px, py in scene.places]
-    return np.asarray(np.argmin(distances, 0) == index)
+def _ground_is_right(pixels: Pixels, scene: Scene) -> bool:
+    height, width = pixels.shape[:2]
+    y, x = np.mgrid[:height, :width] + 0.5
+    free = np.ones((height, width), bool)
+    for placed in scene.placed:
+        distance = np.hypot(x - placed.place[0] * width, y - placed.place[1] * height)
+        free &= distance > (1.45 * placed.radius + 0.02) * min(width, height)
+    if not free.any():
+        return True
+    painted, change = pixels[free].astype(float), STYLES[scene.style]
+    distances = {
+        name: np.abs(painted - change(ground(name, (width, height)), min(width, height))[free]).mean()
+        for name in (*COLOURS, *GROUNDS)
+    }
+    if scene.style in OF_LINES:
+        return bool(distances[scene.ground] < GROUND_TOLERANCE)
+    return min(distances, key=lambda name: distances[name]) == scene.ground
 
 
-def _best_shape(outline: Mask, place: tuple[float, float], radius: float) -> str:
-    """Return the shape whose drawn silhouette has the largest intersection over union with the outline."""
-    scores = {shape: _best_overlap(outline, _outlines(shape, radius), place) for shape in SHAPES}
-    return max(scores, key=lambda shape: scores[shape])
+def _style_is_right(pixels: Pixels, scene: Scene, sprites: Sprites) -> bool:
+    """Compare blocks of the picture with the scene in every style; pixel art has straight edges besides."""
+    height, width = pixels.shape[:2]
+    if (_blockiness(pixels) > BLOCKS) != (scene.style == "pixel art"):
+        return False
+    plain = Scene(things=scene.things, relation=scene.relation, ground=scene.ground)
+    drawn = np.asarray(draw(plain, sprites, size=(width, height)))
+    seen = _blocks(pixels)
+    distances = {
+        style: np.square(_blocks(change(drawn, min(width, height))) - seen).mean()
+        for style, change in STYLES.items()
+        if style != "pixel art"
+    }
+    expected = distances["" if scene.style == "pixel art" else scene.style]
+    return bool(expected <= min(distances.values()))
 
 
-def _best_overlap(outline: Mask, drawn: npt.NDArray[np.bool_], place: tuple[float, float]) -> float:
-    spectrum = np.fft.rfft2(outline)
-    overlap = np.fft.irfft2(spectrum * np.conj(np.fft.rfft2(drawn)), s=outline.shape)
-    union = outline.sum() + drawn.sum((1, 2))[:, None, None] - overlap
-    score = np.fft.fftshift(overlap / np.maximum(union, 1), axes=(1, 2))
-    middle_x, middle_y = (round(part * RESOLUTION) for part in place)
-    reach = round(FURTHEST_SHIFT * RESOLUTION)
-    window = score[:, middle_y - reach : middle_y + reach + 1, middle_x - reach : middle_x + reach + 1]
-    return float(window.max())
+def _blocks(pixels: Pixels) -> Floats:
+    return np.asarray(Image.fromarray(pixels).reduce(8), np.float32)
 
 
-@cache
-def _outlines(shape: str, radius: float) -> npt.NDArray[np.bool_]:
-    """Return the silhouette in the picture's middle at every scale: `(scales, 128, 128)`."""
-    masks = [
-        np.asarray(silhouette(shape, x=0.5, y=0.5, radius=radius * scale, resolution=RESOLUTION)) > 127
-        for scale in SCALES
-    ]
-    return np.stack(masks)
+def _blockiness(pixels: Pixels) -> float:
+    """Return how many times as strong differences between the blocks of pixel art are as within."""
+    block = block_side(min(pixels.shape[:2]))
+    across = np.abs(np.diff(pixels.astype(float), axis=1)).mean((0, 2))
+    between = np.arange(1, len(across) + 1) % block == 0
+    return float(across[between].mean() / (across[~between].mean() + 0.1))

@@ -1,22 +1,18 @@
-"""The scenes of the demo checkpoint: coloured shapes, their captions and their pictures.
+"""The scenes of the demo checkpoint: up to three things on a ground, in a style.
 
-A scene is one shape in the middle, or two shapes beside or above each other, on a plain background.
-`Scene.caption` describes it in words, `draw` paints it. The training and the checker use this module.
+`sdjax_engine.demo.captions` describes scenes in words, `sdjax_engine.demo.drawing` paints them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
-from PIL import Image
 
-from sdjax_engine.demo.silhouettes import SHAPES, silhouette
-
-RESOLUTION = 128
-"""Side of the pictures, in pixels."""
+from sdjax_engine.demo.objects import OBJECTS
 
 COLOURS: dict[str, tuple[int, int, int]] = {
     "red": (222, 36, 36),
@@ -30,130 +26,126 @@ COLOURS: dict[str, tuple[int, int, int]] = {
     "pink": (255, 150, 196),
     "cyan": (32, 206, 222),
 }
+SHAPES = ("circle", "square", "triangle", "star", "heart", "ring", "moon", "cross", "diamond", "flower")
+GROUNDS = ("meadow", "beach", "snow", "night", "sunset", "underwater")
+"""The painted grounds; every colour is a plain one."""
+STYLES = ("black and white", "pixel art", "pencil sketch", "blueprint")
 
 Size = Literal["small", "", "large"]
-Relation = Literal["", "left of", "right of", "above", "below"]
+Relation = Literal["", "left of", "right of", "above", "below", "between"]
 SIZES: tuple[Size, ...] = ("small", "", "large")
-RELATIONS: tuple[Relation, ...] = ("left of", "right of", "above", "below")
+PAIR_RELATIONS: tuple[Relation, ...] = ("left of", "right of", "above", "below")
 
-_RADIUS_ALONE = {"small": 0.17, "": 0.27, "large": 0.38}
-_RADIUS_IN_PAIR = {"small": 0.12, "": 0.165, "large": 0.21}
-_FIRST_AT = {"left of": (0.27, 0.5), "right of": (0.73, 0.5), "above": (0.5, 0.27), "below": (0.5, 0.73)}
-_OTHER_SIDE: dict[Relation, Relation] = {
-    "left of": "right of",
-    "right of": "left of",
-    "above": "below",
-    "below": "above",
-    "": "",
+_LINES = {1: (0.5,), 2: (0.27, 0.73), 3: (0.19, 0.5, 0.81)}
+_RADII = {
+    1: {"small": 0.18, "": 0.3, "large": 0.4},
+    2: {"small": 0.125, "": 0.18, "large": 0.215},
+    3: {"small": 0.1, "": 0.13, "large": 0.15},
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thing:
-    """One coloured shape of a scene."""
+    """One thing of a scene, or up to three that are equal: an object, or with a colour a shape."""
 
-    shape: str
-    colour: str
+    name: str
+    colour: str = ""
     size: Size = ""
+    count: int = 1
 
-    @property
-    def words(self) -> str:
-        return " ".join(filter(None, (self.size, self.colour, self.shape)))
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A thing at its centre (x, y), in parts of the picture's sides, with its radius, of the shorter side."""
+
+    thing: Thing
+    place: tuple[float, float]
+    radius: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """The content of a picture: one thing, or two things and the first thing's relation to the second.
+    """The content of a picture. The relation is that of the first thing to the others.
 
-    `says_background` is False if the caption does not name the background. The background is then white, or
-    black if a thing is white.
+    `says_ground` is False if the caption does not name the ground. The ground is then white, or black if a
+    thing is white.
     """
 
     things: tuple[Thing, ...]
     relation: Relation = ""
-    background: str = "white"
-    says_background: bool = True
-
-    @property
-    def caption(self) -> str:
-        return self.worded(relation_words=self.relation)
-
-    def worded(self, *, relation_words: str, articles: bool = True) -> str:
-        """Return a caption with these words between the things, with or without articles."""
-        named = [_with_article(thing.words) if articles else thing.words for thing in self.things]
-        text = f" {relation_words} ".join(named)
-        return f"{text} on {_with_article(self.background)} background" if self.says_background else text
+    ground: str = "white"
+    says_ground: bool = True
+    style: str = ""
 
     @property
     def held_out(self) -> bool:
-        """Whether this scene is held out of the training, for the checker (about one in sixteen)."""
-        return hashlib.sha256(self.caption.encode()).digest()[0] < 16
+        """Whether this scene is held out of the training, for the checker (one in sixteen)."""
+        return hashlib.sha256(repr(self).encode()).digest()[0] < 16
 
     @property
-    def places(self) -> tuple[tuple[float, float], ...]:
-        """The centre (x, y) of each thing, as fractions of the picture's side."""
-        if len(self.things) == 1:
-            return ((0.5, 0.5),)
-        return (_FIRST_AT[self.relation], _FIRST_AT[_OTHER_SIDE[self.relation]])
+    def placed(self) -> tuple[Placed, ...]:
+        """Every single thing in its place."""
+        if self.relation in ("above", "below"):
+            rows = self.things if self.relation == "above" else self.things[::-1]
+            across = max(2, *(thing.count for thing in rows))
+            return tuple(
+                Placed(thing=thing, place=(x, y), radius=_RADII[across][thing.size])
+                for thing, y in zip(rows, _LINES[2], strict=True)
+                for x in _LINES[thing.count]
+            )
+        row = [thing for thing in self._from_left for _ in range(thing.count)]
+        return tuple(
+            Placed(thing=thing, place=(x, 0.5), radius=_RADII[len(row)][thing.size])
+            for thing, x in zip(row, _LINES[len(row)], strict=True)
+        )
 
     @property
-    def radii(self) -> tuple[float, ...]:
-        """The radius of each thing, as a fraction of the picture's side."""
-        table = _RADIUS_ALONE if len(self.things) == 1 else _RADIUS_IN_PAIR
-        return tuple(table[thing.size] for thing in self.things)
+    def _from_left(self) -> tuple[Thing, ...]:
+        if self.relation == "between":
+            middle, left, right = self.things
+            return (left, middle, right)
+        return self.things[::-1] if self.relation == "right of" else self.things
 
 
-def sample_scene(rng: np.random.Generator, *, held_out: bool = False) -> Scene:
+def sample_scene(rng: np.random.Generator, *, held_out: bool = False, shapes_only: bool = False) -> Scene:
     """Return a random scene of the training set or, with `held_out`, of the held-out set."""
     while True:
-        scene = _any_scene(rng)
+        scene = _any_scene(rng, shapes_only)
         if scene.held_out == held_out:
             return scene
 
 
-def _any_scene(rng: np.random.Generator) -> Scene:
-    def pick(names: list[str]) -> str:
-        return names[int(rng.integers(len(names)))]
+T = TypeVar("T")
 
-    background = pick(list(COLOURS))
-    says_background = bool(rng.random() < 0.75)
-    others = [name for name in COLOURS if name != background]
-    count = 1 if rng.random() < 0.3 else 2
-    things = tuple(
-        Thing(shape=pick(list(SHAPES)), colour=pick(others), size=SIZES[int(rng.integers(3))])
-        for _ in range(count)
+
+def _pick(rng: np.random.Generator, values: Sequence[T], weights: Sequence[float] | None = None) -> T:
+    return values[int(rng.choice(len(values), p=weights))]
+
+
+def _any_scene(rng: np.random.Generator, shapes_only: bool) -> Scene:
+    counts: tuple[int, ...] = _pick(
+        rng, [(1,), (2,), (3,), (1, 1), (2, 1), (1, 2), (1, 1, 1)], [0.25, 0.06, 0.05, 0.4, 0.06, 0.06, 0.12]
     )
-    if not says_background:
-        background = "black" if any(thing.colour == "white" for thing in things) else "white"
-        if any(thing.colour == background for thing in things):
-            return _any_scene(rng)
-    relation: Relation = RELATIONS[int(rng.integers(4))] if count == 2 else ""
-    return Scene(things=things, relation=relation, background=background, says_background=says_background)
+    style = _pick(rng, STYLES) if rng.random() < 0.35 else ""
+    says_ground = bool(rng.random() < 0.7)
+    ground = _pick(rng, list(COLOURS)) if rng.random() < 0.65 else _pick(rng, GROUNDS)
+    if len(counts) == 1:
+        relation: Relation = ""
+    else:
+        relation = _pick(rng, PAIR_RELATIONS) if len(counts) == 2 else "between"
+    colours = [name for name in COLOURS if name != ground]
+    things = tuple(_thing(rng, colours, count, shapes_only) for count in counts)
+    if not says_ground:
+        ground = "black" if any(thing.colour == "white" for thing in things) else "white"
+    if len({(thing.name, thing.colour) for thing in things}) < len(things):
+        return _any_scene(rng, shapes_only)
+    if any(thing.colour == ground for thing in things):
+        return _any_scene(rng, shapes_only)
+    return Scene(things=things, relation=relation, ground=ground, says_ground=says_ground, style=style)
 
 
-def vary_caption(scene: Scene, rng: np.random.Generator) -> str:
-    """Return a caption in a random wording, most often `Scene.caption`."""
-    relation_words: str = scene.relation
-    if relation_words in ("left of", "right of") and rng.random() < 0.15:
-        relation_words = f"to the {relation_words}"
-    return scene.worded(relation_words=relation_words, articles=rng.random() >= 0.1)
-
-
-def _with_article(words: str) -> str:
-    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
-
-
-def draw(
-    scene: Scene, rng: np.random.Generator | None = None, *, resolution: int = RESOLUTION
-) -> Image.Image:
-    """Paint the scene; with `rng`, places and sizes vary a little, as in the training."""
-    picture = Image.new("RGB", (resolution, resolution), COLOURS[scene.background])
-    for thing, (x, y), radius in zip(scene.things, scene.places, scene.radii, strict=True):
-        dx, dy, growth = (0.0, 0.0, 1.0) if rng is None else _jitter(rng)
-        mask = silhouette(thing.shape, x=x + dx, y=y + dy, radius=radius * growth, resolution=resolution)
-        picture.paste(COLOURS[thing.colour], (0, 0), mask)
-    return picture
-
-
-def _jitter(rng: np.random.Generator) -> tuple[float, float, float]:
-    return rng.uniform(-0.035, 0.035), rng.uniform(-0.035, 0.035), rng.uniform(0.93, 1.07)
+def _thing(rng: np.random.Generator, colours: Sequence[str], count: int, shapes_only: bool) -> Thing:
+    size = _pick(rng, SIZES, [0.2, 0.6, 0.2])
+    if shapes_only or rng.random() < 0.2:
+        return Thing(name=_pick(rng, SHAPES), colour=_pick(rng, colours), size=size, count=count)
+    return Thing(name=_pick(rng, list(OBJECTS)), size=size, count=count)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 _OVERSAMPLING = 4
+FRAME = 1.1
+"""Half the side of a silhouette's picture, as a multiple of the radius: some shapes reach beyond it."""
 
 Point = tuple[float, float]
 
@@ -112,9 +115,10 @@ SHAPES: dict[str, Callable[[_Pen], None]] = {
 }
 
 
-def silhouette(shape: str, *, x: float, y: float, radius: float, resolution: int) -> Image.Image:
-    """Return the shape's coverage as an 8-bit picture; `x`, `y`, `radius` are fractions of the side."""
-    side = resolution * _OVERSAMPLING
-    mask = Image.new("L", (side, side), 0)
-    SHAPES[shape](_Pen(ImageDraw.Draw(mask), (x * side, y * side), radius * side))
+def silhouette(shape: str, radius: float) -> Image.Image:
+    """Return the shape's coverage as a square 8-bit picture around its centre; `radius` is in pixels."""
+    side = 2 * math.ceil(FRAME * radius)
+    mask = Image.new("L", (side * _OVERSAMPLING,) * 2, 0)
+    middle = side * _OVERSAMPLING / 2
+    SHAPES[shape](_Pen(ImageDraw.Draw(mask), (middle, middle), radius * _OVERSAMPLING))
     return mask.reduce(_OVERSAMPLING)

@@ -15,6 +15,7 @@ from running_demo import Demo
 from bot.sandbox.client import Member
 from bot.texts.catalogue import Texts
 from bot.texts.mistakes import MISTAKES
+from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 from sdjax_engine.images import read_recipe
@@ -39,27 +40,27 @@ async def answered(member: Member, interaction: Any) -> PIL.Image.Image:
 
 async def test_the_demo_paints_a_first_picture_and_prints_its_path(demo: Demo) -> None:
     scene = Scene(
-        things=(Thing(shape="heart", colour="red"), Thing(shape="star", colour="blue")),
+        things=(Thing(name="heart", colour="red"), Thing(name="star", colour="blue")),
         relation="left of",
-        says_background=False,
+        says_ground=False,
     )
     assert shows(PIL.Image.open(demo.picture), scene)
-    assert read_recipe(demo.picture).prompt == scene.caption
+    assert read_recipe(demo.picture).prompt == caption(scene)
 
 
 async def test_two_simultaneous_members_each_get_their_own_picture(demo: Demo) -> None:
     wishes = {
-        "Ravi": Scene(things=(Thing(shape="circle", colour="green", size="large"),), background="black"),
+        "Ravi": Scene(things=(Thing(name="circle", colour="green", size="large"),), ground="black"),
         "Yuna": Scene(
-            things=(Thing(shape="square", colour="yellow"), Thing(shape="triangle", colour="red")),
+            things=(Thing(name="square", colour="yellow"), Thing(name="triangle", colour="red")),
             relation="above",
-            background="white",
+            ground="white",
         ),
     }
 
     async def ask(name: str, scene: Scene) -> PIL.Image.Image:
         async with Member(demo.address, name) as member:
-            return await answered(member, await member.imagine(prompt=scene.caption, seed=7))
+            return await answered(member, await member.imagine(prompt=caption(scene), seed=7))
 
     pictures = await asyncio.gather(*(ask(name, scene) for name, scene in wishes.items()))
     assert [shows(picture, scene) for picture, scene in zip(pictures, wishes.values(), strict=True)] == [

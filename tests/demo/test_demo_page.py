@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page
 from running_demo import Demo
 
+from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 
@@ -17,7 +18,7 @@ PATIENCE = 120_000
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
-SCENE = Scene(things=(Thing(shape="star", colour="yellow", size="large"),), background="purple")
+SCENE = Scene(things=(Thing(name="star", colour="yellow", size="large"),), ground="purple")
 
 
 async def picture_bytes(page: Page, index: int) -> bytes:
@@ -36,7 +37,7 @@ async def test_a_newcomer_types_a_prompt_sees_it_painted_and_asks_for_another(
         page = await context.new_page()
         await page.goto(f"{demo.address}/#ravi/general")
         await page.get_by_role("heading", name="Welcome to #general").wait_for()
-        await page.keyboard.type(f"/imagine {SCENE.caption}")
+        await page.keyboard.type(f"/imagine {caption(SCENE)}")
         await page.keyboard.press("Enter")
         first = await picture_bytes(page, 0)
         assert check(np.asarray(PIL.Image.open(io.BytesIO(first)).convert("RGB")), SCENE).all_right

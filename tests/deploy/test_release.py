@@ -10,26 +10,27 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sdjax_engine.demo.scenes import Scene, Thing, draw
+from sdjax_engine.demo.drawing import Sprites, draw
+from sdjax_engine.demo.scenes import Scene, Thing
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ("make-release", "try-container")
-CIRCLE = Thing(shape="circle", colour="red", size="large")
+CIRCLE = Thing(name="circle", colour="red", size="large")
 
 
 @pytest.mark.parametrize(
     ("scene", "status"),
     [
         (Scene(things=(CIRCLE,)), 0),
-        (Scene(things=(Thing(shape="star", colour="blue", size="large"),)), 1),
-        (Scene(things=(CIRCLE,), background="black"), 1),
+        (Scene(things=(Thing(name="star", colour="blue", size="large"),)), 1),
+        (Scene(things=(CIRCLE,), ground="black"), 1),
     ],
     ids=["what was asked for", "another thing", "another background"],
 )
 def test_a_picture_that_does_not_show_what_was_asked_for_is_refused(
     scene: Scene, status: int, tmp_path: Path
 ) -> None:
-    Image.fromarray(np.asarray(draw(scene))).save(tmp_path / "picture.png")
+    Image.fromarray(np.asarray(draw(scene, Sprites()))).save(tmp_path / "picture.png")
     command = [sys.executable, ROOT / "deploy" / "check_picture.py", tmp_path / "picture.png"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == status, done.stderr

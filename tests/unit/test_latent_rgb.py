@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from sdjax_engine.demo.scenes import draw, sample_scene
+from sdjax_engine.demo.drawing import Sprites, draw
+from sdjax_engine.demo.scenes import sample_scene
 from sdjax_engine.model.latent_rgb import SDXL, STABLE_DIFFUSION, coloured, colours_of
 from sdjax_engine.weights import load_checkpoint
 
@@ -15,7 +16,8 @@ def test_previews_of_the_demo_have_the_mean_colours_of_its_pictures() -> None:
     checkpoint = load_checkpoint("demo")
     colours = colours_of(checkpoint.vae.config)
     assert colours is not None
-    drawn = [draw(sample_scene(np.random.default_rng(seed)), resolution=128) for seed in range(4)]
+    sources = [np.random.default_rng(seed) for seed in range(4)]
+    drawn = [draw(sample_scene(each, shapes_only=True), Sprites(), size=(128, 128)) for each in sources]
     scenes = np.stack([np.asarray(each) for each in drawn]).astype(np.float32)
     mean, _ = jax.jit(lambda pixels: checkpoint.vae.module().encode(pixels))(scenes / 127.5 - 1)
     latents = np.asarray(mean, np.float32) * checkpoint.scaling_factor

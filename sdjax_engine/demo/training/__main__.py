@@ -1,52 +1,41 @@
 """Trains the demo checkpoint from random weights and writes it in the diffusers layout.
 
-    python -m sdjax_engine.demo.training OUT --minutes 75
+    python -m sdjax_engine.demo.training [--state FOLDER]
 
-Parts that are already in OUT (`vae`, `text_encoder_schooled`, `scenes.pt`) are read and not made again.
-Every few hundred steps the averaged weights are written to OUT as a complete checkpoint.
+The stages follow each other: the autoencoder, the text encoder, the denoiser, the LoRA, the picture
+classifier. A stopped training goes on where its state was kept last, a few minutes earlier at most. With an
+accelerator that torch knows, batches are larger. The pictures of the objects are fetched with npm.
+
+FOLDER/checkpoint has the denoiser's running average from its first minutes on, FOLDER/samples what it paints,
+and FOLDER/log.jsonl the figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import torch
-from diffusers import AutoencoderKL, StableDiffusionPipeline, UNet2DConditionModel
-from transformers import CLIPTextModel, CLIPTokenizer
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 
-from sdjax_engine.demo.training import autoencoder, denoiser, text
-from sdjax_engine.demo.training.latents import LatentScenes, encode_scenes
+from sdjax_engine.demo.drawing import Sprites
+from sdjax_engine.demo.training import autoencoder, classifier, denoiser, lora, text
+from sdjax_engine.demo.training.loop import Workshop
+from sdjax_engine.demo.training.samples import write_samples
+from sdjax_engine.demo.training.sprites import fetch_sprites
 
-
-def trained_autoencoder(out: Path, *, steps: int) -> AutoencoderKL:
-    if not (out / "vae").exists():
-        autoencoder.train(steps=steps, batch=32, rate=1.5e-3, seed=0).save_pretrained(out / "vae")
-    return AutoencoderKL.from_pretrained(out / "vae").eval().requires_grad_(False)
+FOLDER = Path(".demo-training")
 
 
-def schooled_encoder(out: Path, *, steps: int) -> tuple[CLIPTextModel, CLIPTokenizer]:
-    tokenizer = text.write_tokenizer(out / "tokenizer")
-    folder = out / "text_encoder_schooled"
-    if not folder.exists():
-        encoder = text.build_encoder(tokenizer)
-        text.school(encoder, tokenizer, steps=steps)
-        encoder.save_pretrained(folder)
-    return CLIPTextModel.from_pretrained(folder), tokenizer
-
-
-def latent_scenes(out: Path, vae: AutoencoderKL, *, count: int) -> LatentScenes:
-    file = out / "scenes.pt"
-    if not file.exists():
-        encode_scenes(vae, count=count).save(file)
-    return LatentScenes.load(file)
-
-
-def starting_unet(out: Path, *, resume: bool) -> UNet2DConditionModel:
-    torch.manual_seed(3)
-    if resume:
-        return UNet2DConditionModel.from_pretrained(out / "checkpoint" / "unet").train()
-    return denoiser.build_unet()
+def workshop_in(folder: Path) -> Workshop:
+    """Return the workshop on an accelerator, or on one thread of a CPU that others use too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if torch.accelerator.is_available():
+        drawers = max((os.cpu_count() or 2) - 1, 1)
+        return Workshop(folder=folder, device=torch.accelerator.current_accelerator(), drawers=drawers)
+    torch.set_num_threads(1)
+    return Workshop(folder=folder, device=torch.device("cpu"))
 
 
 def main() -> None:
@@ -54,38 +43,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--autoencoder-steps", type=int, default=2500)
-    parser.add_argument("--school-steps", type=int, default=1000)
-    parser.add_argument("--scenes", type=int, default=24_000)
-    parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--minutes", type=float, default=75.0, help="longest time for the denoiser")
-    parser.add_argument("--resume", action="store_true", help="go on from the UNet in OUT/checkpoint")
-    options = parser.parse_args()
-    out: Path = options.out
-    vae = trained_autoencoder(out, steps=options.autoencoder_steps)
-    encoder, tokenizer = schooled_encoder(out, steps=options.school_steps)
-    data = latent_scenes(out, vae, count=options.scenes)
-    unet = starting_unet(out, resume=options.resume)
-    print(f"{sum(p.numel() for p in unet.parameters()):,} parameters in the UNet", flush=True)
+    parser.add_argument("--state", type=Path, default=FOLDER, metavar="FOLDER")
+    workshop = workshop_in(parser.parse_args().state)
+    sprites = Sprites(fetch_sprites(workshop.folder / "sprites"))
+    vae = autoencoder.trained(sprites, workshop)
+    tokenizer = text.write_tokenizer(workshop.folder / "tokenizer")
+    encoder = text.schooled(tokenizer, workshop)
+    teacher = denoiser.Teacher(vae, encoder, tokenizer, sprites, workshop)
 
-    def write_checkpoint(averaged: UNet2DConditionModel) -> None:
+    def write_checkpoint(unet: UNet2DConditionModel, step: int) -> None:
         pipeline = StableDiffusionPipeline(
             vae=vae,
             text_encoder=encoder,
             tokenizer=tokenizer,
-            unet=averaged,
+            unet=unet,
             scheduler=denoiser.build_scheduler(),
             safety_checker=None,
             feature_extractor=None,
             requires_safety_checker=False,
         )
-        pipeline.save_pretrained(out / "checkpoint")
+        pipeline.save_pretrained(workshop.folder / "checkpoint")
+        write_samples(pipeline, workshop.folder / "samples", step)
 
-    reader = denoiser.CaptionEncodings(encoder, tokenizer)
-    denoiser.train(
-        unet, reader, data, steps=options.steps, minutes=options.minutes, on_average=write_checkpoint
-    )
+    unet = denoiser.trained(teacher, workshop, on_look=write_checkpoint)
+    in_gold = denoiser.Teacher(vae, encoder, tokenizer, sprites, workshop, finish=lora.gold)
+    lora.write_lora(unet, in_gold, workshop, workshop.folder / "lora")
+    classifier.write_classifier(sprites, workshop, workshop.folder / "classifier")
 
 
 if __name__ == "__main__":

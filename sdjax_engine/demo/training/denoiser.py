@@ -1,32 +1,36 @@
 """Trains the demo checkpoint's UNet on latents of drawn scenes, with a fixed text encoder.
 
-The UNet learns v-prediction on a linear noise schedule that ends at almost pure noise, so that plain
-backgrounds get their exact colour. A tenth of the pictures has an empty caption, for classifier-free
-guidance. The learning rates follow the steps or the minutes, whichever end first.
+The UNet learns v-prediction on a linear noise schedule that ends at almost pure noise, so that plain grounds
+get their exact colour. A tenth of the pictures has an empty caption, for classifier-free guidance. Every
+scene is drawn and encoded when it is needed, and learnt from at two noise levels with two captions.
 """
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from diffusers import DDIMScheduler, UNet2DConditionModel
-from torch import Tensor, nn
+from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
+from torch import Tensor
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from sdjax_engine.demo.scenes import vary_caption
-from sdjax_engine.demo.training.latents import LatentScenes
-from sdjax_engine.demo.training.schedule import Average, OneCycle
-from sdjax_engine.demo.training.text import WIDTH, token_ids
+from sdjax_engine.demo.captions import caption
+from sdjax_engine.demo.drawing import LARGER, SIZES, Size, Sprites, draw
+from sdjax_engine.demo.scenes import Scene, sample_scene
+from sdjax_engine.demo.training.autoencoder import tensor_of
+from sdjax_engine.demo.training.loop import Course, Workshop, taught
+from sdjax_engine.demo.training.text import WIDTH, any_language, token_ids
 
+COURSE = Course(name="denoiser", pictures=400_000, batch=16, rate=5e-4, decay=0.9995)
 EMPTY_CAPTIONS = 0.1
-BATCH = 32
-RATE = 8e-4
-MIDDLE, MIDDLE_PART = (50, 650), 0.75
+MIDDLE, MIDDLE_PART = (50, 700), 0.75
 """Three quarters of the timesteps are drawn from the range that decides shapes, the others from all."""
+THINGS_PART = 0.7
+FACTOR = 8
+SIZE_PARTS = (0.6, 0.18, 0.18, 0.04)
+Batch = tuple[Tensor, Tensor, Tensor]
 
 
 def build_scheduler() -> DDIMScheduler:
@@ -43,98 +47,97 @@ def build_scheduler() -> DDIMScheduler:
 
 
 def build_unet() -> UNet2DConditionModel:
-    """Return the untrained UNet: 16×16 latents, 64 and 128 channels, attention at 8×8 only."""
+    """Return the untrained UNet: 24×24, 12×12 and 6×6, with attention at the two smaller sizes."""
+    torch.manual_seed(3)
     return UNet2DConditionModel(
-        sample_size=16,
+        sample_size=24,
         in_channels=4,
         out_channels=4,
-        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
-        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
-        block_out_channels=(64, 128),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        block_out_channels=(80, 160, 192),
         layers_per_block=1,
-        attention_head_dim=4,
+        attention_head_dim=(5, 5, 6),
         norm_num_groups=16,
         cross_attention_dim=WIDTH,
     )
 
 
-class CaptionEncodings:
-    """Encodes captions with the trained text encoder, and caches the encodings."""
+def emphasis(scene: Scene, size: Size) -> npt.NDArray[np.float32]:
+    """Return weights of the squared error of each latent pixel, mean 1: most for the things, however small.
 
-    def __init__(self, encoder: CLIPTextModel, tokenizer: CLIPTokenizer) -> None:
-        self._encoder, self._tokenizer = encoder.eval(), tokenizer
-        self._read: dict[str, Tensor] = {}
-
-    @torch.no_grad()
-    def encode(self, captions: list[str]) -> Tensor:
-        """Return encodings as the pipeline computes them: float32 `(n, 77, width)`."""
-        new = list(dict.fromkeys(caption for caption in captions if caption not in self._read))
-        if new:
-            encodings = self._encoder(input_ids=token_ids(self._tokenizer, new)).last_hidden_state
-            self._read.update(zip(new, encodings.half(), strict=True))
-        return torch.stack([self._read[caption] for caption in captions]).float()
-
-
-def train(
-    unet: UNet2DConditionModel,
-    reader: CaptionEncodings,
-    data: LatentScenes,
-    *,
-    steps: int,
-    minutes: float,
-    on_average: Callable[[UNet2DConditionModel], None],
-    seed: int = 3,
-    average_every: int = 500,
-) -> None:
-    """Train in place; `on_average` gets the averaged network at intervals and at the end."""
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    optimiser = torch.optim.AdamW(unet.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=1e-3)
-    schedule, average = OneCycle(optimiser), Average(unet, decay=0.998)
-    alphas = build_scheduler().alphas_cumprod
-    start, running = time.monotonic(), 0.0
-    for step in range(1, steps + 1):
-        elapsed = time.monotonic() - start
-        progress = max(step / steps, elapsed / 60 / minutes)
-        schedule.set(progress)
-        loss = v_loss(unet, reader, data, alphas, rng)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(unet.parameters(), 1.0)
-        optimiser.step()
-        average.update(unet.parameters())
-        running += (loss.item() - running) / min(step, 100)
-        if step % 100 == 0:
-            line = {"step": step, "loss": round(running, 5), "s/step": round(elapsed / step, 3)}
-            print(json.dumps(line), flush=True)
-        if step % average_every == 0:
-            on_average(average.module)
-        if progress >= 1:
-            break
-    on_average(average.module)
+    The optimum at a place does not depend on its weight; the weights make small things learn sooner.
+    """
+    width, height = size
+    x, y = (np.arange(side // FACTOR)[np.newaxis] * FACTOR + FACTOR / 2 for side in size)
+    things = np.zeros((height // FACTOR, width // FACTOR), bool)
+    for placed in scene.placed:
+        across, down = (part * side for part, side in zip(placed.place, size, strict=True))
+        things |= np.hypot(x - across, y.T - down) < (1.15 * placed.radius + 0.04) * min(size)
+    part = things.mean()
+    if part > THINGS_PART:
+        return np.ones_like(things, np.float32)
+    return np.where(things, THINGS_PART / part, (1 - THINGS_PART) / (1 - part)).astype(np.float32)
 
 
-def v_loss(
-    unet: UNet2DConditionModel,
-    reader: CaptionEncodings,
-    data: LatentScenes,
-    alphas: Tensor,
-    rng: np.random.Generator,
-) -> Tensor:
-    """Return the weighted mean squared error of the velocity on one batch."""
-    scenes, x_0, weights = data.sample(BATCH, rng)
-    captions = ["" if rng.random() < EMPTY_CAPTIONS else vary_caption(scene, rng) for scene in scenes]
-    timesteps = torch.from_numpy(
-        np.where(
-            rng.random(BATCH) < MIDDLE_PART,
-            rng.integers(*MIDDLE, size=BATCH),
-            rng.integers(len(alphas), size=BATCH),
-        )
-    )
-    alpha = alphas[timesteps].sqrt().view(-1, 1, 1, 1)
-    sigma = (1 - alphas[timesteps]).sqrt().view(-1, 1, 1, 1)
-    eps = torch.randn_like(x_0)
-    encodings = reader.encode(captions)
-    with torch.autocast("cpu", torch.bfloat16):
-        v = unet(alpha * x_0 + sigma * eps, timesteps, encodings).sample
-    return (weights * (v.float() - (alpha * eps - sigma * x_0)).square()).mean()
+class Teacher:
+    """Makes batches for a UNet, and its loss: the weighted mean squared error of the velocity."""
+
+    def __init__(
+        self,
+        vae: AutoencoderKL,
+        encoder: CLIPTextModel,
+        tokenizer: CLIPTokenizer,
+        sprites: Sprites,
+        workshop: Workshop,
+        *,
+        finish: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]] | None = None,
+    ) -> None:
+        self._vae, self._encoder, self._tokenizer = vae, encoder, tokenizer
+        self._sprites, self._workshop, self._finish = sprites, workshop, finish
+        self._alphas = build_scheduler().alphas_cumprod.to(workshop.device)
+
+    def make(self, rng: np.random.Generator, count: int) -> Batch:
+        """Return pictures, weights of their latent pixels, and the ids of two captions of each."""
+        size = (*SIZES, LARGER)[int(rng.choice(len(SIZE_PARTS), p=SIZE_PARTS))]
+        count = count // 2 if size == LARGER else count
+        scenes = [sample_scene(rng) for _ in range(count // 2)]
+        drawn = [draw(scene, self._sprites, rng, size=size, finish=self._finish) for scene in scenes]
+        captions = [
+            "" if rng.random() < EMPTY_CAPTIONS else caption(scene, any_language(rng), rng)
+            for scene in [*scenes, *scenes]
+        ]
+        weights = torch.from_numpy(np.stack([emphasis(scene, size) for scene in scenes]))
+        return tensor_of(drawn), weights, token_ids(self._tokenizer, captions)
+
+    def loss(self, unet: UNet2DConditionModel, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Return the loss of one batch."""
+        pictures, weights, ids = (part.to(self._workshop.device) for part in batch)
+        with torch.no_grad(), self._workshop.autocast():
+            mean = self._vae.encode(pictures.to(memory_format=torch.channels_last)).latent_dist.mean
+            encodings = self._encoder(input_ids=ids).last_hidden_state
+        x_0 = (mean.float() * self._vae.config.scaling_factor).repeat(2, 1, 1, 1)
+        timesteps = self._timesteps(len(x_0))
+        alpha = self._alphas[timesteps].sqrt().view(-1, 1, 1, 1)
+        sigma = (1 - self._alphas[timesteps]).sqrt().view(-1, 1, 1, 1)
+        eps = torch.randn_like(x_0)
+        noised = (alpha * x_0 + sigma * eps).to(memory_format=torch.channels_last)
+        with self._workshop.autocast():
+            v = unet(noised, timesteps, encodings).sample
+        error = (v.float() - (alpha * eps - sigma * x_0)).square()
+        return (weights.repeat(2, 1, 1)[:, None] * error).mean(), {"error": error.mean().item()}
+
+    def _timesteps(self, count: int) -> Tensor:
+        anywhere = torch.rand(count) >= MIDDLE_PART
+        spread = (torch.randperm(count) + torch.rand(count)) / count
+        first, last = MIDDLE
+        chosen = torch.where(anywhere, spread * len(self._alphas), first + spread * (last - first))
+        return chosen.long().to(self._workshop.device)
+
+
+def trained(
+    teacher: Teacher, workshop: Workshop, *, on_look: Callable[[UNet2DConditionModel, int], None]
+) -> UNet2DConditionModel:
+    """Return the trained UNet; `on_look` gets the averaged network at intervals and at the end."""
+    unet = build_unet().to(memory_format=torch.channels_last)
+    return taught(unet, COURSE, workshop, make=teacher.make, loss=teacher.loss, on_look=on_look)

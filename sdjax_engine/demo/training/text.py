@@ -1,14 +1,14 @@
 """The demo checkpoint's tokenizer and text encoder, and the encoder's own training.
 
 The text encoder is trained before the denoiser: a small temporary head must predict, from the encoded caption
-alone, the colour and the shape in each cell of a coarse grid over the picture. The encoding then contains the
-place of each thing, and the denoiser learns faster.
+alone, the thing in each cell of a coarse grid over the picture, the colours of shapes, the ground and the
+style. The encoding then contains the place of each thing, and the denoiser learns faster. All four languages
+have the same labels, so that they come to the same encodings.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,27 +17,41 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene, vary_caption
-from sdjax_engine.demo.silhouettes import SHAPES
-from sdjax_engine.demo.training.schedule import OneCycle
+from sdjax_engine.demo.captions import caption
+from sdjax_engine.demo.objects import LANGUAGES, OBJECTS, Language
+from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Thing, sample_scene
+from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
+COURSE = Course(name="text", pictures=400_000, batch=64, rate=8e-4, decay=0.998)
 START, END = "<|startoftext|>", "<|endoftext|>"
 LENGTH = 77
 GRID = 8
-WIDTH = 128
-LONGEST_CAPTION = 28
+WIDTH = 192
+VOCABULARY = 3000
+LANGUAGE_PARTS = (0.4, 0.2, 0.2, 0.2)
 
-_COLOUR_NAMES, _SHAPE_NAMES = list(COLOURS), list(SHAPES)
+_COLOURS, _SHAPES = list(COLOURS), list(SHAPES)
+_OBJECTS = list(OBJECTS)
+_GROUNDS = [*COLOURS, *GROUNDS]
+_STYLES = ["", *STYLES]
+CLASSES = (len(_COLOURS) + 1, len(_OBJECTS) + len(_SHAPES) + 1)
+"""The numbers of colours and of things that a cell may have; 0 is none."""
 
 
-def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
-    """Train a byte-level BPE like CLIP's on random captions, and write its files to `folder`."""
-    rng = np.random.default_rng(seed)
-    corpus = [vary_caption(sample_scene(rng), rng) for _ in range(4000)]
+def write_tokenizer(folder: Path) -> CLIPTokenizer:
+    """Train a byte-level BPE like CLIP's on names and captions, and write its files to `folder`."""
+    rng = np.random.default_rng(0)
+    corpus = [name for thing in OBJECTS.values() for names in thing.names.values() for name in names * 8]
+    corpus += [caption(sample_scene(rng), any_language(rng), rng) for _ in range(12_000)]
     bpe = Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
     bpe.normalizer = normalizers.Lowercase()
-    bpe.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    bpe.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=1000, end_of_word_suffix="</w>"))
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
+    )
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, end_of_word_suffix="</w>", initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    bpe.train_from_iterator(corpus, trainer)
     merges = [tuple(pair) for pair in json.loads(bpe.to_str())["model"]["merges"]]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = (
@@ -48,8 +62,9 @@ def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
     )
     vocabulary = {token: index for index, token in enumerate(dict.fromkeys(tokens))}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False))
-    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *(" ".join(pair) for pair in merges), ""]))
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges), ""]
+    (folder / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
     settings = {
         "tokenizer_class": "CLIPTokenizer",
         "model_max_length": LENGTH,
@@ -58,7 +73,7 @@ def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
         "unk_token": END,
         "pad_token": END,
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     return CLIPTokenizer.from_pretrained(folder)
 
 
@@ -67,17 +82,24 @@ def token_ids(tokenizer: CLIPTokenizer, captions: list[str]) -> Tensor:
     encoded = tokenizer(
         captions, padding="max_length", max_length=LENGTH, truncation=True, return_tensors="pt"
     )
-    return encoded.input_ids
+    ids: Tensor = encoded.input_ids
+    return ids
+
+
+def any_language(rng: np.random.Generator) -> Language:
+    """Return one of the languages, English more often."""
+    return LANGUAGES[int(rng.choice(len(LANGUAGES), p=LANGUAGE_PARTS))]
 
 
 def build_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
-    """Return the untrained text encoder: three causal layers of width 128."""
+    """Return the untrained text encoder: four causal layers of width 192."""
+    torch.manual_seed(1)
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
         intermediate_size=4 * WIDTH,
-        num_hidden_layers=3,
-        num_attention_heads=4,
+        num_hidden_layers=4,
+        num_attention_heads=6,
         max_position_embeddings=LENGTH,
         hidden_act="quick_gelu",
         bos_token_id=tokenizer.bos_token_id,
@@ -91,16 +113,22 @@ def build_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
     return encoder
 
 
-def cell_labels(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Return the colour and shape of each cell of an 8×8 grid over the picture; shape 0 is the background."""
+def thing_class(thing: Thing) -> int:
+    """Return the number of a thing among objects and shapes; 0 is no thing."""
+    return 1 + (len(_OBJECTS) + _SHAPES.index(thing.name) if thing.colour else _OBJECTS.index(thing.name))
+
+
+def labels_of(scene: Scene) -> np.ndarray:
+    """Return the colour and the thing of each cell of a grid, and the ground and the style, int64."""
     centres = (np.arange(GRID) + 0.5) / GRID
-    colour = np.full((GRID, GRID), _COLOUR_NAMES.index(scene.background))
-    shape = np.zeros((GRID, GRID), int)
-    for thing, (x, y), radius in zip(scene.things, scene.places, scene.radii, strict=True):
-        inside = np.hypot(centres[None, :] - x, centres[:, None] - y) < max(radius, 0.12)
-        colour[inside] = _COLOUR_NAMES.index(thing.colour)
-        shape[inside] = 1 + _SHAPE_NAMES.index(thing.shape)
-    return colour.ravel(), shape.ravel()
+    colour, thing = np.zeros((2, GRID, GRID), np.int64)
+    for placed in scene.placed:
+        x, y = placed.place
+        inside = np.hypot(centres[None, :] - x, centres[:, None] - y) < max(placed.radius, 0.1)
+        colour[inside] = 1 + _COLOURS.index(placed.thing.colour) if placed.thing.colour else 0
+        thing[inside] = thing_class(placed.thing)
+    whole = [_GROUNDS.index(scene.ground), _STYLES.index(scene.style)]
+    return np.concatenate([colour.ravel(), thing.ravel(), whole])
 
 
 class ReadingRound(nn.Module):
@@ -109,7 +137,7 @@ class ReadingRound(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.norm_attention, self.norm_network = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
+        self.attention = nn.MultiheadAttention(WIDTH, 6, batch_first=True)
         self.network = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
 
     def forward(self, x: Tensor, encoded: Tensor, padding: Tensor) -> Tensor:
@@ -117,53 +145,53 @@ class ReadingRound(nn.Module):
             self.norm_attention(x), encoded, encoded, key_padding_mask=padding, need_weights=False
         )
         x = x + read
-        return x + self.network(self.norm_network(x))
+        read_on: Tensor = x + self.network(self.norm_network(x))
+        return read_on
 
 
-class GridReader(nn.Module):
-    """Predicts colour and shape of every cell from the encoded caption: two rounds, then two classifiers."""
+class School(nn.Module):
+    """The text encoder and a head that predicts every cell: two rounds of reading, then classifiers."""
 
-    def __init__(self) -> None:
+    def __init__(self, encoder: CLIPTextModel) -> None:
         super().__init__()
-        self.queries = nn.Parameter(torch.randn(GRID * GRID, WIDTH) * 0.1)
+        self.encoder = encoder
+        self.queries = nn.Parameter(torch.randn(GRID * GRID + 1, WIDTH) * 0.1)
         self.rounds = nn.ModuleList(ReadingRound() for _ in range(2))
-        self.colour = nn.Linear(WIDTH, len(_COLOUR_NAMES))
-        self.shape = nn.Linear(WIDTH, 1 + len(_SHAPE_NAMES))
+        self.cells = nn.ModuleList(nn.Linear(WIDTH, count) for count in CLASSES)
+        self.wholes = nn.ModuleList(nn.Linear(WIDTH, len(names)) for names in (_GROUNDS, _STYLES))
 
-    def forward(self, encoded: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, ended: Tensor) -> list[Tensor]:
+        """Return the logits of colours and things of the cells, and of the ground and the style."""
+        encoded = self.encoder(input_ids=ids).last_hidden_state
         x = self.queries.expand(len(encoded), -1, -1)
         for layer in self.rounds:
-            x = layer(x, encoded, padding)
-        return self.colour(x), self.shape(x)
+            x = layer(x, encoded, ended)
+        return [head(x[:, :-1]) for head in self.cells] + [head(x[:, -1]) for head in self.wholes]
 
 
-def school(
-    encoder: CLIPTextModel, tokenizer: CLIPTokenizer, *, steps: int, batch: int = 64, seed: int = 1
-) -> None:
-    """Train the encoder in place to encode which thing is in which cell."""
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    reader = GridReader()
-    optimiser = torch.optim.AdamW([*encoder.parameters(), *reader.parameters()], lr=1e-3, weight_decay=1e-3)
-    schedule = OneCycle(optimiser)
-    start = time.monotonic()
-    for step in range(1, steps + 1):
-        schedule.set(step / steps)
-        scenes = [sample_scene(rng) for _ in range(batch)]
-        ids = token_ids(tokenizer, [vary_caption(scene, rng) for scene in scenes])[:, :LONGEST_CAPTION]
-        colours, shapes = (
-            torch.from_numpy(np.stack(labels)) for labels in zip(*map(cell_labels, scenes), strict=True)
-        )
+def schooled(tokenizer: CLIPTokenizer, workshop: Workshop) -> CLIPTextModel:
+    """Return the trained text encoder."""
+
+    def make(rng: np.random.Generator, count: int) -> tuple[Tensor, Tensor]:
+        scenes = [sample_scene(rng) for _ in range(count)]
+        ids = token_ids(tokenizer, [caption(scene, any_language(rng), rng) for scene in scenes])
+        longest = int((ids != tokenizer.eos_token_id).sum(1).max()) + 1
+        return ids[:, :longest], torch.from_numpy(np.stack([labels_of(scene) for scene in scenes]))
+
+    def loss(school: School, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, float]]:
+        ids, labels = (part.to(workshop.device) for part in batch)
         ended = (ids == tokenizer.eos_token_id).cumsum(1) > 1
-        with torch.autocast("cpu", torch.bfloat16):
-            colour_logits, shape_logits = reader(encoder(input_ids=ids).last_hidden_state, ended)
-        loss = nn.functional.cross_entropy(colour_logits.float().flatten(0, 1), colours.flatten())
-        loss = loss + nn.functional.cross_entropy(shape_logits.float().flatten(0, 1), shapes.flatten())
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
-        optimiser.step()
-        if step % 100 == 0:
-            right = (colour_logits.argmax(-1) == colours)[shapes > 0].float().mean().item()
-            line = {"school": step, "loss": round(loss.item(), 4), "colour of things right": round(right, 4)}
-            print(json.dumps(line | {"s/step": round((time.monotonic() - start) / step, 3)}), flush=True)
+        with workshop.autocast():
+            colours, things, *wholes = school(ids, ended)
+        cells = GRID * GRID
+        found = [(colours, labels[:, :cells]), (things, labels[:, cells : 2 * cells])]
+        value = sum(nn.functional.cross_entropy(x.float().flatten(0, 1), y.flatten()) for x, y in found)
+        value = value + sum(
+            nn.functional.cross_entropy(x.float(), labels[:, 2 * cells + i]) for i, x in enumerate(wholes)
+        )
+        there = labels[:, cells : 2 * cells] > 0
+        right = (things.argmax(-1) == labels[:, cells : 2 * cells])[there].float().mean().item()
+        return value, {"things right": right}
+
+    school = taught(School(build_encoder(tokenizer)), COURSE, workshop, make=make, loss=loss)
+    return school.encoder
