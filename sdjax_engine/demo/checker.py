@@ -7,7 +7,6 @@ a little beside its place. The nearest must be the thing of the scene.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -31,11 +30,12 @@ CELLS = 28
 """Pictures are compared in squares of this many cells a side."""
 GROUND_TOLERANCE = 24.0
 BLOCKS = 4.0
-"""Pixel art has edges this many times as often between blocks as within."""
+"""Differences between the blocks of pixel art are at least this many times those within."""
 OF_LINES = frozenset({"pencil sketch", "blueprint"})
 """Styles that hardly show the ground."""
+IN_COLOUR = frozenset({"", "pixel art"})
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 Shift = tuple[float, float]
 
 
@@ -58,13 +58,11 @@ def check(pixels: Pixels, scene: Scene, sprites: Sprites | None = None) -> Findi
     Without `sprites` of a folder only scenes of shapes can be checked, and the checker knows only shapes.
     """
     sprites = sprites or Sprites()
-    known = candidates(sprites)
     return Finding(
         ground=_ground_is_right(pixels, scene),
         style=_style_is_right(pixels, scene, sprites),
         things=tuple(
-            nearest_thing(Place(pixels, scene, placed, sprites), known)
-            == (placed.thing.name, placed.thing.colour)
+            nearest_thing(Place(pixels, scene, placed, sprites)) == (placed.thing.name, placed.thing.colour)
             for placed in scene.placed
         ),
     )
@@ -77,22 +75,23 @@ class Candidate(NamedTuple):
     colour: str
 
 
-def candidates(sprites: Sprites) -> list[Candidate]:
-    """Return every shape in every colour and, if their pictures are there, every object."""
-    shapes = [Candidate(shape, colour) for shape, colour in product(SHAPES, COLOURS)]
-    return shapes + [Candidate(name, "") for name in OBJECTS if sprites.folder is not None]
-
-
 class Place:
     """The square around the place of a thing in a picture, and what things drawn there look like."""
 
     def __init__(self, pixels: Pixels, scene: Scene, placed: Placed, sprites: Sprites) -> None:
         height, width = pixels.shape[:2]
         self._shorter, self._style, self._sprites = min(width, height), scene.style, sprites
-        self._painted = Image.fromarray(pixels)
+        self._painted, self._thing = Image.fromarray(pixels), placed.thing
         self._radius = placed.radius * self._shorter
         self._middle = (placed.place[0] * width, placed.place[1] * height)
         self._behind = self._cut(Image.fromarray(ground(scene.ground, (width, height))), (0.0, 0.0))
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Every object whose picture is there, and every shape in the colours that the style can show."""
+        colours = COLOURS if self._style in IN_COLOUR else (self._thing.colour or "red",)
+        shapes = [Candidate(shape, colour) for shape, colour in product(SHAPES, colours)]
+        return shapes + [Candidate(name, "") for name in OBJECTS if self._sprites.folder is not None]
 
     def drawn(self, candidate: Candidate, scale: float) -> Floats:
         """Return the cells of the square with a thing drawn in it."""
@@ -116,7 +115,7 @@ class Place:
         return shifts, np.stack([_cells(self._cut(self._painted, each)) for each in shifts])
 
     def _styled(self, tile: Image.Image) -> Floats:
-        if self._style not in ("", "pixel art"):  # the cells are larger than the blocks of pixel art
+        if self._style not in IN_COLOUR:  # the cells are larger than the blocks of pixel art
             tile = Image.fromarray(STYLES[self._style](np.asarray(tile), self._shorter))
         return _cells(tile)
 
@@ -135,11 +134,12 @@ class Place:
         return Image.fromarray(np.asarray(picture)[down][:, across])
 
 
-def nearest_thing(place: Place, known: Sequence[Candidate]) -> Candidate | None:
+def nearest_thing(place: Place) -> Candidate | None:
     """Return the thing that the picture shows at a place, None if the ground alone is nearest.
 
     All things are compared in one size and at coarse shifts, then the nearest in more sizes and finer shifts.
     """
+    known = place.candidates
     shifts, seen = place.seen((0.0, 0.0), FURTHEST_SHIFT)
     coarse = _distances(np.stack([place.drawn(candidate, 1.0) for candidate in known]), seen)
     nearest: tuple[float, Candidate | None] = (float(_distances(place.empty[None], seen).min()), None)
@@ -154,7 +154,8 @@ def nearest_thing(place: Place, known: Sequence[Candidate]) -> Candidate | None:
 
 def _distances(drawn: Floats, seen: Floats) -> Floats:
     """Return the squared distance of each drawn square to each seen one: (drawn, seen)."""
-    return np.square(drawn).sum(1)[:, None] - 2 * drawn @ seen.T + np.square(seen).sum(1)
+    squares: Floats = np.square(drawn).sum(1)[:, None] - 2 * drawn @ seen.T + np.square(seen).sum(1)
+    return squares
 
 
 def _cells(picture: Image.Image) -> Floats:
@@ -184,7 +185,7 @@ def _ground_is_right(pixels: Pixels, scene: Scene) -> bool:
 def _style_is_right(pixels: Pixels, scene: Scene, sprites: Sprites) -> bool:
     """Compare blocks of the picture with the scene in every style; pixel art has straight edges besides."""
     height, width = pixels.shape[:2]
-    if (_blockiness(pixels) > BLOCKS) != (scene.style == "pixel art"):
+    if scene.style == "pixel art" and _blockiness(pixels) < BLOCKS:
         return False
     plain = Scene(things=scene.things, relation=scene.relation, ground=scene.ground)
     drawn = np.asarray(draw(plain, sprites, size=(width, height)))

@@ -1,6 +1,6 @@
-"""Copies a trained checkpoint into the package: weights in float16, tokenizer files as plain text.
+"""Copies what a training made into the package: weights in float16, tokenizer files as plain text.
 
-python -m sdjax_engine.demo.training.pack OUT [FOLDER]
+python -m sdjax_engine.demo.training.pack [--state FOLDER] [--into FOLDER]
 """
 
 from __future__ import annotations
@@ -12,40 +12,65 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
-CHECKPOINT = Path(__file__).parents[1] / "checkpoint"
-WEIGHTS = {
-    "text_encoder": "model.safetensors",
-    "unet": "diffusion_pytorch_model.safetensors",
-    "vae": "diffusion_pytorch_model.safetensors",
+from sdjax_engine.demo.training import classifier, lora
+from sdjax_engine.demo.training.__main__ import FOLDER
+
+PACKAGE = Path(__file__).parents[1]
+NETWORKS = {
+    "checkpoint/text_encoder": "model.safetensors",
+    "checkpoint/unet": "diffusion_pytorch_model.safetensors",
+    "checkpoint/vae": "diffusion_pytorch_model.safetensors",
+    "classifier": "model.safetensors",
 }
-LARGEST = 12_000_000
+PLAIN = (
+    "checkpoint/scheduler/scheduler_config.json",
+    "checkpoint/model_index.json",
+    "classifier/preprocessor_config.json",
+)
+LORA = f"lora/{lora.FILE}"
+TOKENIZER = ("vocab.json", "merges.txt", "tokenizer_config.json")
+LARGEST = 40_000_000
 
 
-def pack(out: Path, folder: Path) -> int:
-    """Write the checkpoint in `out` into `folder` and return its size in bytes; ValueError if too large."""
-    source = out / "checkpoint"
-    for part, name in WEIGHTS.items():
-        (folder / part).mkdir(parents=True, exist_ok=True)
-        halves = {key: tensor.half().contiguous() for key, tensor in load_file(source / part / name).items()}
-        save_file(halves, folder / part / name, metadata={"format": "pt"})
-        _copy_json(source / part / "config.json", folder / part / "config.json")
-    (folder / "scheduler").mkdir(exist_ok=True)
-    _copy_json(source / "scheduler" / "scheduler_config.json", folder / "scheduler" / "scheduler_config.json")
-    _copy_json(source / "model_index.json", folder / "model_index.json")
-    (folder / "tokenizer").mkdir(exist_ok=True)
-    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
-        shutil.copyfile(out / "tokenizer" / name, folder / "tokenizer" / name)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def pack(state: Path, folder: Path) -> int:
+    """Write what the training in `state` made into `folder`; return its size in bytes, at most `LARGEST`.
+
+    Raises ValueError for a larger checkpoint, and FileNotFoundError for a training that is not finished.
+    """
+    missing = [
+        name for name in (lora.COURSE.name, classifier.COURSE.name) if not (state / f"{name}.pt").exists()
+    ]
+    if missing:
+        raise FileNotFoundError(f"the training has not finished {', '.join(missing)}")
+    written = [_copy_json(state / name, folder / name) for name in PLAIN]
+    for part, name in NETWORKS.items():
+        written.append(_copy_json(state / part / "config.json", folder / part / "config.json"))
+        written.append(_copy_halved(state / part / name, folder / part / name))
+    written.append(_copy_halved(state / LORA, folder / LORA))
+    (folder / "checkpoint" / "tokenizer").mkdir(parents=True, exist_ok=True)
+    for name in TOKENIZER:
+        target = folder / "checkpoint" / "tokenizer" / name
+        written.append(Path(shutil.copyfile(state / "tokenizer" / name, target)))
+    size = sum(file.stat().st_size for file in written)
     if size > LARGEST:
         raise ValueError(f"{size} bytes are more than the package may carry ({LARGEST})")
     return size
 
 
-def _copy_json(source: Path, target: Path) -> None:
+def _copy_halved(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    halves = {key: tensor.half().contiguous() for key, tensor in load_file(source).items()}
+    save_file(halves, target, metadata={"format": "pt"})
+    return target
+
+
+def _copy_json(source: Path, target: Path) -> Path:
     """Copy a configuration without the keys that only say where it was written."""
-    config = json.loads(source.read_text())
+    config = json.loads(source.read_text(encoding="utf-8"))
     config.pop("_name_or_path", None)
-    target.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return target
 
 
 def main() -> None:
@@ -53,10 +78,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folder", type=Path, nargs="?", default=CHECKPOINT)
+    parser.add_argument("--state", type=Path, default=FOLDER, metavar="FOLDER")
+    parser.add_argument("--into", type=Path, default=PACKAGE, metavar="FOLDER")
     options = parser.parse_args()
-    print(f"{pack(options.out, options.folder):,} bytes in {options.folder}")
+    print(f"{pack(options.state, options.into):,} bytes in {options.into}")
 
 
 if __name__ == "__main__":

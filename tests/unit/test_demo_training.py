@@ -1,0 +1,63 @@
+"""The demo's training goes on where it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sdjax_engine.demo.training import loop
+from sdjax_engine.demo.training.loop import Course, Workshop, taught
+
+COURSE = Course(name="line", pictures=160, batch=4, rate=0.01)
+STOPPED_AT = 23
+
+
+class Killed(Exception):
+    """The training's process ends."""
+
+
+def make(rng: np.random.Generator, count: int) -> Tensor:
+    return torch.from_numpy(rng.normal(size=(count, 3)).astype(np.float32))
+
+
+def loss(module: nn.Linear, x: Tensor) -> tuple[Tensor, dict[str, float]]:
+    return (module(x) - x.sum(1, keepdim=True)).square().mean(), {}
+
+
+def started(folder: Path, *, stop_at: int | None = None) -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    steps = 0
+
+    def drawn(rng: np.random.Generator, count: int) -> Tensor:
+        nonlocal steps
+        steps += 1
+        if steps == stop_at:
+            raise Killed
+        return make(rng, count)
+
+    workshop = Workshop(folder=folder, device=torch.device("cpu"))
+    return taught(nn.Linear(3, 1), COURSE, workshop, make=drawn, loss=loss).state_dict()
+
+
+def test_a_stopped_training_comes_to_the_weights_of_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    whole, halved = tmp_path / "whole", tmp_path / "halved"
+    whole.mkdir()
+    halved.mkdir()
+    expected = started(whole)
+    with pytest.raises(Killed):
+        started(halved, stop_at=STOPPED_AT)
+    found = started(halved)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_finished_stage_is_read_and_not_trained_again(tmp_path: Path) -> None:
+    expected = started(tmp_path)
+    found = started(tmp_path, stop_at=1)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
