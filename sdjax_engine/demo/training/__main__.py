@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from transformers import CLIPTokenizer
 
 from sdjax_engine.demo.drawing import Sprites
 from sdjax_engine.demo.training import autoencoder, classifier, denoiser, lora, text
@@ -55,7 +56,7 @@ def main() -> None:
         pipeline = StableDiffusionPipeline(
             vae=vae,
             text_encoder=encoder,
-            tokenizer=tokenizer,
+            tokenizer=CLIPTokenizer.from_pretrained(workshop.folder / "tokenizer"),
             unet=unet,
             scheduler=denoiser.build_scheduler(),
             safety_checker=None,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
 from torch import Tensor
-from transformers import CLIPTextModel, CLIPTokenizer
+from transformers import CLIPTextModel
 
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.drawing import LARGER, SIZES, Size, Sprites, draw
@@ -22,6 +22,7 @@ from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.demo.training.autoencoder import tensor_of
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.demo.training.text import WIDTH, any_language, token_ids
+from sdjax_engine.prompts import Tokenizer
 
 COURSE = Course(name="denoiser", pictures=400_000, batch=16, rate=5e-4, decay=0.9995)
 EMPTY_CAPTIONS = 0.1
@@ -87,7 +88,7 @@ class Teacher:
         self,
         vae: AutoencoderKL,
         encoder: CLIPTextModel,
-        tokenizer: CLIPTokenizer,
+        tokenizer: Tokenizer,
         sprites: Sprites,
         workshop: Workshop,
         *,

@@ -105,13 +105,13 @@ def taught(
     for step, batch in _batches(make, first, steps, size, workshop):
         for group in optimiser.param_groups:
             group["lr"] = course.rate * rate_at(step / steps)
-        value, told = loss(module, batch)
+        value, figures = loss(module, batch)
         optimiser.zero_grad(set_to_none=True)
         value.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
         optimiser.step()
         _follow(average, module, min(course.decay, (1 + step) / (10 + step)))
-        report.add(step, {"loss": value.item(), **told})
+        report.add(step, {"loss": value.item(), **figures})
         if time.monotonic() - saved > SAVE_SECONDS:
             state.save(step + 1)
             saved = time.monotonic()

@@ -8,6 +8,7 @@ import torch
 from diffusers import StableDiffusionPipeline
 
 from sdjax_engine.images import make_grid
+from sdjax_engine.prompts import clean
 
 PROMPTS = (
     "a cat",
@@ -31,7 +32,7 @@ def write_samples(pipeline: StableDiffusionPipeline, folder: Path, step: int) ->
     folder.mkdir(parents=True, exist_ok=True)
     pipeline.set_progress_bar_config(disable=True)
     pictures = pipeline(
-        list(PROMPTS),
+        [clean(prompt) for prompt in PROMPTS],
         num_inference_steps=STEPS,
         guidance_scale=GUIDANCE,
         generator=[torch.Generator().manual_seed(seed) for seed in range(len(PROMPTS))],

@@ -12,15 +12,17 @@ import json
 from pathlib import Path
 
 import numpy as np
+import tokenizers
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+from transformers import CLIPTextConfig, CLIPTextModel
 
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.objects import LANGUAGES, OBJECTS, Language
 from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Thing, sample_scene
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
+from sdjax_engine.prompts import Tokenizer, clean
 
 COURSE = Course(name="text", pictures=400_000, batch=64, rate=8e-4, decay=0.998)
 START, END = "<|startoftext|>", "<|endoftext|>"
@@ -38,12 +40,12 @@ CLASSES = (len(_COLOURS) + 1, len(_OBJECTS) + len(_SHAPES) + 1)
 """The numbers of colours and of things that a cell may have; 0 is none."""
 
 
-def write_tokenizer(folder: Path) -> CLIPTokenizer:
+def write_tokenizer(folder: Path) -> Tokenizer:
     """Train a byte-level BPE like CLIP's on names and captions, and write its files to `folder`."""
     rng = np.random.default_rng(0)
     corpus = [name for thing in OBJECTS.values() for names in thing.names.values() for name in names * 8]
     corpus += [caption(sample_scene(rng), any_language(rng), rng) for _ in range(12_000)]
-    bpe = Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
+    bpe = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
     bpe.normalizer = normalizers.Lowercase()
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
@@ -51,7 +53,7 @@ def write_tokenizer(folder: Path) -> CLIPTokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, end_of_word_suffix="</w>", initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    bpe.train_from_iterator(corpus, trainer)
+    bpe.train_from_iterator(map(clean, corpus), trainer)
     merges = [tuple(pair) for pair in json.loads(bpe.to_str())["model"]["merges"]]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = (
@@ -74,16 +76,12 @@ def write_tokenizer(folder: Path) -> CLIPTokenizer:
         "pad_token": END,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    return CLIPTokenizer.from_pretrained(folder)
+    return Tokenizer.load(folder)
 
 
-def token_ids(tokenizer: CLIPTokenizer, captions: list[str]) -> Tensor:
-    """Return token ids as in the pipeline: int64 `(n, 77)`, padded with the end token."""
-    encoded = tokenizer(
-        captions, padding="max_length", max_length=LENGTH, truncation=True, return_tensors="pt"
-    )
-    ids: Tensor = encoded.input_ids
-    return ids
+def token_ids(tokenizer: Tokenizer, captions: list[str]) -> Tensor:
+    """Return token ids as the engine makes them: int64 `(n, 77)`, padded with the end token."""
+    return torch.from_numpy(np.stack([tokenizer.encode(each) for each in captions])).long()
 
 
 def any_language(rng: np.random.Generator) -> Language:
@@ -91,20 +89,20 @@ def any_language(rng: np.random.Generator) -> Language:
     return LANGUAGES[int(rng.choice(len(LANGUAGES), p=LANGUAGE_PARTS))]
 
 
-def build_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
+def build_encoder(tokenizer: Tokenizer) -> CLIPTextModel:
     """Return the untrained text encoder: four causal layers of width 192."""
     torch.manual_seed(1)
     config = CLIPTextConfig(
-        vocab_size=len(tokenizer),
+        vocab_size=tokenizer.size,
         hidden_size=WIDTH,
         intermediate_size=4 * WIDTH,
         num_hidden_layers=4,
         num_attention_heads=6,
         max_position_embeddings=LENGTH,
         hidden_act="quick_gelu",
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.eos_token_id,
+        bos_token_id=tokenizer.start_id,
+        eos_token_id=tokenizer.end_id,
+        pad_token_id=tokenizer.end_id,
     )
     encoder = CLIPTextModel(config)
     for module in encoder.modules():
@@ -169,18 +167,18 @@ class School(nn.Module):
         return [head(x[:, :-1]) for head in self.cells] + [head(x[:, -1]) for head in self.wholes]
 
 
-def schooled(tokenizer: CLIPTokenizer, workshop: Workshop) -> CLIPTextModel:
+def schooled(tokenizer: Tokenizer, workshop: Workshop) -> CLIPTextModel:
     """Return the trained text encoder."""
 
     def make(rng: np.random.Generator, count: int) -> tuple[Tensor, Tensor]:
         scenes = [sample_scene(rng) for _ in range(count)]
         ids = token_ids(tokenizer, [caption(scene, any_language(rng), rng) for scene in scenes])
-        longest = int((ids != tokenizer.eos_token_id).sum(1).max()) + 1
+        longest = int((ids != tokenizer.end_id).sum(1).max()) + 1
         return ids[:, :longest], torch.from_numpy(np.stack([labels_of(scene) for scene in scenes]))
 
     def loss(school: School, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, float]]:
         ids, labels = (part.to(workshop.device) for part in batch)
-        ended = (ids == tokenizer.eos_token_id).cumsum(1) > 1
+        ended = (ids == tokenizer.end_id).cumsum(1) > 1
         with workshop.autocast():
             colours, things, *wholes = school(ids, ended)
         cells = GRID * GRID
