@@ -12,7 +12,12 @@ from schedules import FLOW, ON_NOISE, SD
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
-from sdjax_engine.samplers.tables import Column
+from sdjax_engine.samplers.tables import Column, Table
+
+
+def same(first: Table, second: Table) -> bool:
+    """Whether two tables have the same rows, and begin at the same level."""
+    return np.array_equal(first.rows, second.rows) and first.first_level == second.first_level
 
 
 @pytest.mark.parametrize(
@@ -131,8 +136,8 @@ def test_the_sampler_s_name_decides_whether_sigmas_are_karras() -> None:
     for says in (True, False):
         config = {**SD, "use_karras_sigmas": says}
         plain, karras = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_KARRAS, 20, config)
-        assert plain is plan(Sampler.DPMPP_2M, 20, SD)
-        assert karras is plan(Sampler.DPMPP_2M_KARRAS, 20, SD)
+        assert same(plain, plan(Sampler.DPMPP_2M, 20, SD))
+        assert same(karras, plan(Sampler.DPMPP_2M_KARRAS, 20, SD))
         assert not np.array_equal(plain.rows, karras.rows)
 
 
@@ -140,8 +145,8 @@ def test_the_sampler_s_name_decides_whether_the_solver_adds_noise() -> None:
     for says in ("dpmsolver++", "sde-dpmsolver++", "dpmsolver"):
         config = {**SD, "algorithm_type": says}
         plain, noisy = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_SDE, 20, config)
-        assert plain is plan(Sampler.DPMPP_2M, 20, SD)
-        assert noisy is plan(Sampler.DPMPP_2M_SDE, 20, SD)
+        assert same(plain, plan(Sampler.DPMPP_2M, 20, SD))
+        assert same(noisy, plan(Sampler.DPMPP_2M_SDE, 20, SD))
 
 
 def test_unchosen_keys_have_the_defaults_of_the_samplers_class() -> None:
@@ -153,7 +158,7 @@ def test_unchosen_keys_have_the_defaults_of_the_samplers_class() -> None:
 def test_null_means_missing() -> None:
     config = {**SD, "trained_betas": None, "variance_type": None, "use_karras_sigmas": None}
     for sampler in ON_NOISE:
-        assert plan(sampler, 3, config) is plan(sampler, 3, SD)
+        assert same(plan(sampler, 3, config), plan(sampler, 3, SD))
 
 
 @pytest.mark.parametrize("sampler", Sampler)
@@ -193,13 +198,13 @@ def test_a_network_of_the_edm_schedule_is_refused_whichever_sampler_is_named(nam
 def test_an_old_config_is_read_as_the_reference_s_pipeline_reads_it() -> None:
     old = {**SD, "steps_offset": 0, "clip_sample": True, "_use_default_values": ["steps_offset"]}
     new = {**SD, "steps_offset": 1, "clip_sample": False}
-    assert plan(Sampler.DDIM, 20, pipeline_config(old)) is plan(Sampler.DDIM, 20, new)
+    assert same(plan(Sampler.DDIM, 20, pipeline_config(old)), plan(Sampler.DDIM, 20, new))
     flax = pipeline_config(old, pipeline="FlaxStableDiffusionPipeline")
-    assert plan(Sampler.DDIM, 20, flax) is plan(Sampler.DDIM, 20, new)
+    assert same(plan(Sampler.DDIM, 20, flax), plan(Sampler.DDIM, 20, new))
 
 
 def test_a_pipeline_that_corrects_nothing_uses_the_config_as_it_is_written() -> None:
     old = {**SD, "steps_offset": 0, "clip_sample": True}
     assert pipeline_config(old, pipeline="StableDiffusionXLPipeline").items() >= old.items()
     inpainting = pipeline_config({**SD, "skip_prk_steps": False}, pipeline="StableDiffusionInpaintPipeline")
-    assert plan(Sampler.PNDM, 20, inpainting) is plan(Sampler.PNDM, 20, SD)
+    assert same(plan(Sampler.PNDM, 20, inpainting), plan(Sampler.PNDM, 20, SD))

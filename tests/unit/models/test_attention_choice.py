@@ -130,5 +130,5 @@ def test_the_start_reports_the_choice_and_its_reasons(backend: Backend, dtype: s
 
 
 def test_executables_depend_on_what_each_form_takes() -> None:
-    assert PARTLY.facts == {"pictures": 256, "prompts": 160}
-    assert TPU.facts != TPU_WITHOUT_LENGTHS.facts
+    assert PARTLY.key == {"pictures": 256, "prompts": 160}
+    assert TPU.key != TPU_WITHOUT_LENGTHS.key
