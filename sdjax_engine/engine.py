@@ -4,8 +4,8 @@
         image = engine.submit(request).result()
 
 Everything that changes what the devices hold after `open` happens on one thread, on which the `Scheduler`
-works: others have it do chores between two turns (`memory/owner.py`). They compile, and
-read models into memory that is claimed before.
+works: other threads have it do chores between two turns (`memory/owner.py`). They compile themselves, and
+read models into memory that was claimed before.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Engine:
     def read_models(self, models: Sequence[ModelSpec]) -> Change:
         """Read those of `models` that are new or changed, for `change_models`; the engine stays unchanged.
 
-        Raises UnreadableCheckpoint, DevicesFailed, and ValueError where this engine did not load its models.
+        Raises UnreadableCheckpoint, DevicesFailed, EngineClosed, and ValueError where this engine did not
+        load its models.
         """
         if self._registry is None:
             raise ValueError("an engine changes only the models that it has loaded")

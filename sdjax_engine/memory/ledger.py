@@ -88,6 +88,10 @@ class Ledger:
         wanted = self.most_at_once(self._sizes) + reserved(self._needs | {owner: need})
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
+    def held_by(self, owner: Hashable) -> int:
+        """Return the bytes that an owner holds all the time."""
+        return self._needs.get(owner, Need()).held
+
     def release(self, owner: Hashable) -> None:
         """Give back the claim of `owner`, if any."""
         self._needs = {other: need for other, need in self._needs.items() if other != owner}

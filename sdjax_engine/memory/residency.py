@@ -30,7 +30,7 @@ from sdjax_engine.wording import in_bytes
 PINNED = "pinned_host"
 KEPT_FREE = 0.06  # of a device's memory: for gaps between arrays, and for memory that is not counted
 OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
-HOST_SHARE = 0.5  # of the host's memory that evicted models may take
+HOST_SHARE = 0.75  # of the host's memory that evicted models may take
 
 
 class Transport:
@@ -212,9 +212,9 @@ class Residency:
         return Arrival(name, self, self._transport)
 
     def expect(self, owner: Hashable, size: int) -> bool:
-        """Claim `size` bytes for an arriving model; False, and no claim, if that would evict a model."""
-        self._ledger.release(owner)
-        fits = self._ledger.room is None or size <= self._ledger.room
+        """Claim `size` bytes for an arriving model; False, and no change, if that would evict a model."""
+        room = self._ledger.room
+        fits = room is None or size <= room + self._ledger.held_by(owner)
         if fits:
             self.claim(owner, Need(held=size))
         return fits
@@ -362,7 +362,7 @@ def most_memory(mesh: Mesh) -> int | None:
 def host_memory_for_models(mesh: Mesh, budget: int | None) -> int:
     """Return how many bytes of the host's memory evicted models may take.
 
-    It is half of what the host has, on the CPU half of what the `budget` of its devices leaves.
+    It is three quarters of what the host has, on the CPU of what the `budget` of its devices leaves.
     """
     memory = devices.host_memory()
     if devices.is_cpu(mesh):

@@ -10,7 +10,7 @@ from functools import partial
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.errors import DevicesFailed, EngineError
+from sdjax_engine.errors import DevicesFailed, EngineClosed, EngineError
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
@@ -281,7 +281,7 @@ class Registry:
         """Prepare a lane that has just been opened, and stays open where that fails."""
         try:
             self._add(addition, lane, thread)
-        except CompilingStopped:
+        except (CompilingStopped, EngineClosed):
             raise
         except Exception as error:
             logger.exception("%s %s", lane, addition.failed)
@@ -292,7 +292,7 @@ class Registry:
         try:
             with refused_by_devices():
                 thread.queues[lane].device.prepare_pictures()
-        except CompilingStopped:
+        except (CompilingStopped, EngineClosed):
             raise
         except Exception as error:
             logger.exception("%s cannot start from pictures", lane)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sdjax_engine.compiling.compiler import CompilingStopped
+from sdjax_engine.errors import EngineClosed
 from sdjax_engine.scheduler.intake import Wanted
 
 logger = logging.getLogger(__name__)
@@ -152,7 +153,7 @@ class WarmUp:
     def _make(self, step: Step) -> None:
         try:
             step.make()
-        except CompilingStopped:
+        except (CompilingStopped, EngineClosed):
             return
         except Exception as error:
             logger.exception("%s could not be made ready", step.name)

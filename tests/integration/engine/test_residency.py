@@ -194,8 +194,12 @@ def test_an_arriving_model_is_in_the_account_from_its_first_byte(compiler: Compi
     residency = Residency(compiler.mesh, 100)
     residency.adopt("first", tree(compiler.mesh, residency, 10))
     arrival = residency.arrival("second")
+    arrival.expect(45)
     arrival.expect(50)
     assert residency.taken == 90
+    arrival.expect(70)  # there is no room for its LoRAs: what was placed stays in the account
+    assert residency.taken == 90
+    arrival.expect(50)
     assert not residency.claim("a lane", Need(held=20))
     parameters = residency.adopt("second", {"a": arrival.put(np.zeros(50, np.uint8))}, arrival=arrival.owner)
     assert (residency.taken, parameters.resident) == (90, True)
