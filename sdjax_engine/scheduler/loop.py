@@ -128,7 +128,7 @@ class Scheduler:
                 self._recover(queue, [batch], error)
         else:
             if behind is not None:
-                behind.idle_after = batch.late
+                behind.times.idle_after = batch.times.late
             table.launch(batch)
             batch.charged = queue.seconds_of(batch.evaluations)
             self._shares.charge(queue.lane, batch.charged, wanted)
@@ -143,7 +143,7 @@ class Scheduler:
             placement.request.tell(0)  # before any of its work is queued: that may crash the process
         began = self._clock()
         if self.watchdog.call(seconds, device.bring):
-            batch.moved_at = began
+            batch.times.moved_at = began
         if queue.broken:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
@@ -152,26 +152,26 @@ class Scheduler:
         earlier = [work for each in queued for work in each if work is not None]
         if placements:
             admitted = {placement.seat: placement.request.prepared for placement in placements}
-            batch.late = self.watchdog.call(seconds, device.admit, admitted, earlier)
+            batch.times.late = self.watchdog.call(seconds, device.admit, admitted, earlier)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
-        batch.late = batch.late or device.has_done(earlier)
+        batch.times.late = batch.times.late or device.has_done(earlier)
         began = self._clock()
         batch.run = self.watchdog.call(seconds, device.denoise, spans)
-        batch.dispatching = self._clock() - began
+        batch.times.dispatching = self._clock() - began
         if queue.previews is not None:
             self._queue_estimates(batch, queue.previews)
         last = {span.seat: span.request for span in batch.spans if span.last}
         if last:
             decoded = self.watchdog.call(seconds, device.decode, list(last))
             batch.pictures |= {last[seat]: picture for seat, picture in decoded.items()}
-        batch.queueing = self._clock() - brought_at
+        batch.times.queueing = self._clock() - brought_at
 
     def _land(self, batch: InFlightBatch) -> None:
         """Wait for a batch, tell its progress, answer with its pictures, and learn how long it took."""
         queue = batch.queue
         try:
-            if batch.moved_at is not None:
-                since = max(batch.moved_at, self._landed_at)
+            if batch.times.moved_at is not None:
+                since = max(batch.times.moved_at, self._landed_at)
                 self.watchdog.call(MOVING, queue.device.finish_move, since)
             if batch.run is not None:
                 self.watchdog.call(queue.seconds_of(batch.evaluations), batch.run.wait)
@@ -185,12 +185,12 @@ class Scheduler:
         batch.share_out(seconds)
         if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
-            queue.learn_run(seconds, batch.evaluations, batch.run.rows, idle_after=batch.idle_after)
-            self.run_sums.add(batch.dispatching, seconds, late=batch.late)
+            queue.learn_run(seconds, batch.evaluations, batch.run.rows, idle_after=batch.times.idle_after)
+            self.run_sums.add(batch.times.dispatching, seconds, late=batch.times.late)
             if queue.previews is not None:
                 queue.previews.worked(seconds)
-        if batch.queueing is not None:
-            queue.slowest_queueing.add(batch.queueing)
+        if batch.times.queueing is not None:
+            queue.slowest_queueing.add(batch.times.queueing)
         previews = self._fetch_previews(batch, landed_at) if batch.estimates is not None else {}
         for span in batch.spans:
             span.request.tell(span.stop, preview=previews.get(span.seat))

@@ -22,6 +22,23 @@ from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.seats import Placement, RunLimits, Span
 
 
+@dataclass(kw_only=True)
+class BatchTimes:
+    """How long the host took to queue a batch, and whether the devices waited for it.
+
+    The move of the model's parameters began at `moved_at`; None without a move. `queueing` is how many
+    seconds the host took for all of the batch, `dispatching` those for its evaluations alone. It is `late`
+    where the devices had finished all earlier work before its admission or its evaluations were queued.
+    `idle_after` says that the devices were idle after this batch, because the next one was late.
+    """
+
+    moved_at: float | None = None
+    queueing: float | None = None
+    dispatching: float = 0.0
+    late: bool = False
+    idle_after: bool = False
+
+
 @dataclass(kw_only=True, eq=False)
 class InFlightBatch:
     """Work that the devices have and the host has not waited for: a run with the pictures that it finishes.
@@ -29,12 +46,8 @@ class InFlightBatch:
     `estimates` are those of the `previewed` seats after the run, None in most runs. Without a `run` it is the
     decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
-    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. The move of its
-    model's parameters began at `moved_at`; None without a move. `queueing` is how
-    many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
-    the devices had finished all earlier work before its admission or its evaluations were queued.
-    `idle_after` says that the devices were idle after this batch, because the next one was late. It is
-    `uneven` where some devices start it later than others, because they decode first.
+    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. It is `uneven` where
+    some devices start it later than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -45,11 +58,7 @@ class InFlightBatch:
     estimates: Estimates | None = None
     previewed: list[int] = field(default_factory=list)
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
-    moved_at: float | None = None
-    queueing: float | None = None
-    dispatching: float = 0.0
-    late: bool = False
-    idle_after: bool = False
+    times: BatchTimes = field(default_factory=BatchTimes)
     landed: bool = False
     wanted: int = 1
     charged: float = 0.0
