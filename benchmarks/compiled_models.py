@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.owner import Alone
+from sdjax_engine.memory.owner import Owner
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.checkpoint import Checkpoint, Component
@@ -122,7 +122,7 @@ class DescribedResidency(Residency):
     def __init__(self) -> None:
         self.held: dict[Hashable, Need] = {}
         self.parameters = 0
-        self.owner = Alone()
+        self.owner = Owner()
 
     def adopt(self, name: str, arrays: Any, **_options: Any) -> Any:
         """Return the shapes as a model's parameters."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,6 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.owner import Alone
 from sdjax_engine.memory.residency import Residency, host_memory_for_models, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
@@ -69,8 +68,8 @@ class Engine:
         self._replaced: frozenset[str] = frozenset()
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
-        for residency in self._residencies:
-            residency.owner = self._thread
+        if registry is not None:
+            registry.residency.owner = self._thread
 
     @classmethod
     def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
@@ -350,17 +349,8 @@ class Engine:
         with self._changing:
             if self._warm_up is not None:
                 self._warm_up.stop()
-        if self._thread.is_hanging:
-            return
-        for residency in self._residencies:
-            residency.settle()
-            residency.owner = Alone()
-
-    @property
-    def _residencies(self) -> Collection[Residency]:
-        if self._registry is not None:
-            return {self._registry.residency}
-        return {model.residency for model in self._models.values()}
+        if self._registry is not None and not self._thread.is_hanging:
+            self._registry.residency.settle()
 
     def __enter__(self) -> Self:
         return self

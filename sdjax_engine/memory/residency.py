@@ -24,7 +24,7 @@ from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Ledger, Need
-from sdjax_engine.memory.owner import Alone, Owner
+from sdjax_engine.memory.owner import Owner
 from sdjax_engine.wording import in_bytes
 
 PINNED = "pinned_host"
@@ -180,7 +180,7 @@ class Residency:
         pinned: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.owner: Owner = Alone()
+        self.owner = Owner()
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget, host)
         self._configured = budget

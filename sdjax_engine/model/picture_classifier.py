@@ -24,9 +24,9 @@ from sdjax_engine.weights.picture_classifier import LoadedClassifier
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PictureClassifier:
-    """A classifier from `source` whose parameters stay on the devices until `free`.
+    """A classifier from `source` whose parameters stay on the devices.
 
-    `queue` and `free` are called by the thread that owns the devices, the other methods by any.
+    `queue` is called by the thread that owns the devices, the other methods by any.
     """
 
     source: str
@@ -69,10 +69,6 @@ class PictureClassifier:
         inputs = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
         judged = owner.do(partial(self.queue, inputs))
         return self.read(np.asarray(judged[0])[0])
-
-    def free(self) -> None:
-        """Free the parameters' memory."""
-        self.loaded.component.free()
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sdjax_engine.daemon_thread import DaemonThread
 from sdjax_engine.errors import EngineClosed, PaintingFailed
+from sdjax_engine.memory.owner import Owner
 from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
@@ -32,7 +33,7 @@ LOOKS = 10  # the least number of checks by the watching thread within `stuck_af
 MOST_SECONDS_BETWEEN_LOOKS = 5.0
 
 
-class EngineThread:
+class EngineThread(Owner):
     """Runs the scheduler; every method may be called from any thread. Requests and lanes go to `intake`.
 
     Devices are stuck after `stuck_after` seconds of silence beyond what work usually takes (0: never).
@@ -74,18 +75,18 @@ class EngineThread:
         """Whether the caller is the thread that works, as callbacks are."""
         return threading.current_thread() is self._thread
 
-    def submit(self, chore: Callable[[], Result]) -> Future[Result]:
+    def submit(self, chore: Callable[[], object]) -> None:
         """Do a chore on the engine's thread after those before it, between two turns; never after its end."""
-        return self.intake.do(chore)
+        self.intake.do(chore)
 
     def do(self, chore: Callable[[], Result]) -> Result:
-        """Return what a chore returns, done as by `submit`, or at once where the caller is that thread.
+        """Return what a chore returns, done as by `submit`; at once where the caller is that thread.
 
         Raises EngineClosed once the thread has ended or hangs.
         """
         if self.is_current:
             return chore()
-        future = self.submit(chore)
+        future = self.intake.do(chore)
         either: list[Future[Any]] = [future, self._ended]
         wait(either, return_when=FIRST_COMPLETED)
         if not future.done():  # the thread has ended, or hangs

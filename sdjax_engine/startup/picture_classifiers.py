@@ -92,7 +92,7 @@ def claim(source: str, memory: int, residency: Residency) -> None:
 
 def free_picture_classifier(classifier: PictureClassifier, residency: Residency) -> None:
     """Free a classifier's memory; for the thread of the devices."""
-    classifier.free()
+    classifier.loaded.component.free()
     residency.release(owner_of(classifier.source))
 
 

@@ -18,7 +18,6 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.engine import Engine
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.owner import Alone
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -87,7 +86,6 @@ def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Ite
     yield open_one
     for engine in opened:
         engine.close(drain=False)
-    model.residency.owner = Alone()  # also where the devices hung: the model is that of other tests too
 
 
 @pytest.fixture

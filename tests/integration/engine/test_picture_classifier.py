@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,20 @@ def test_every_picture_has_the_references_probabilities_beside_others_and_alone(
         assert sum(image.classified.by_label.values()) == pytest.approx(1)
     assert not engine.classifies_pictures("tiny")
     assert engine.submit(PLAIN).result(DEADLINE).classified is None
+
+
+def test_a_start_picture_is_judged_by_the_engines_thread(
+    judging: tuple[Engine, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, callers = PictureClassifier.queue, set[str]()
+
+    def noted(classifier: PictureClassifier, seen: Any) -> Any:
+        callers.add(threading.current_thread().name)
+        return queue(classifier, seen)
+
+    monkeypatch.setattr(PictureClassifier, "queue", noted)
+    assert judging[0].judge("tiny", np.zeros((16, 16, 3), np.uint8)) is not None
+    assert callers == {"sdjax-engine"}
 
 
 def test_a_start_picture_is_judged_before_anything_is_painted_from_it(
