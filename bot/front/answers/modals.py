@@ -7,6 +7,7 @@ from typing import Any
 
 import discord
 
+from bot.domain.holds import MOST_REASON
 from bot.front.services.services import FormPayload
 from bot.front.uploads.sent_file import FILE_TYPES, PICTURES
 from bot.texts.catalogue import Texts
@@ -98,6 +99,27 @@ def text_field(
     """Return an input for text, filled with `text`; `how` are the arguments of discord.py's `TextInput`."""
     typed: discord.ui.TextInput[Any] = discord.ui.TextInput(custom_id=custom_id, default=text or None, **how)
     return discord.ui.Label(text=label, description=description, component=typed)
+
+
+def reason_field(
+    texts: Texts,
+    description: str,
+    *,
+    required: bool = False,
+    label: str = "",
+    custom_id: str = "reason",
+    most: int = MOST_REASON,
+) -> discord.ui.Label[Any]:
+    """Return an input for a reason in a person's words, by default called “Reason”."""
+    return text_field(
+        label or texts.gettext("Reason"),
+        custom_id,
+        "",
+        description=description,
+        style=discord.TextStyle.paragraph,
+        required=required,
+        max_length=most,
+    )
 
 
 def picture_field(

@@ -19,7 +19,7 @@ from bot.front.answers.answers import page_lines
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.answers.forms import Form
-from bot.front.answers.modals import modal, text_field
+from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import who
@@ -99,15 +99,8 @@ async def ask_block(interaction: Interaction, name: str) -> None:
     """Ask for the reason to block the picture with this name, which `/whose` has found."""
     moderated_server(interaction)
     texts = services_of(interaction).texts(interaction)
-    why = text_field(
-        texts.gettext("Reason"),
-        "reason",
-        "",
-        description=texts.gettext("It is kept in the log. The same picture in other colours is refused too."),
-        style=discord.TextStyle.paragraph,
-        required=False,
-        max_length=MOST_REASON,
-    )
+    about = texts.gettext("It is kept in the log. The same picture in other colours is refused too.")
+    why = reason_field(texts, about)
     await open_form(interaction, modal(texts.gettext("Block this picture?"), f"{BLOCK}:{name}", why))
 
 

@@ -9,11 +9,10 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.domain.holds import MOST_REASON
 from bot.domain.jobs import lacking
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.forms import Form
-from bot.front.answers.modals import modal, text_field
+from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.moderators.decisions import shows_reviews
@@ -46,14 +45,7 @@ async def ask_report(interaction: Interaction, message: discord.Message) -> None
             if not any(image.artifact for image in job.images):
                 raise UserMistake(lacking(job.images))
     texts = services_of(interaction).texts(interaction)
-    why = text_field(
-        texts.gettext("Reason"),
-        "reason",
-        "",
-        style=discord.TextStyle.paragraph,
-        max_length=MOST_REASON,
-        description=texts.gettext("Moderators read it, without your name."),
-    )
+    why = reason_field(texts, texts.gettext("Moderators read it, without your name."), required=True)
     await open_form(interaction, modal(texts.gettext("Report this picture?"), f"{FORM}:{job_id}", why))
 
 

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any
 
 import discord
 
@@ -25,12 +24,12 @@ from bot.delivery.review_message import (
     review_content,
 )
 from bot.domain.errors import NotYours, StoreUnavailable, UserMistake
-from bot.domain.holds import MOST_REASON, Outcome
+from bot.domain.holds import Outcome
 from bot.front.answers.answers import add
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.answers.forms import Form
-from bot.front.answers.modals import modal, text_field
+from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests.intake import TOKEN_SECONDS, pressed_privately
 from bot.front.results.shown_again import show_content
@@ -84,8 +83,7 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
         ),
         BLOCK: texts.gettext("The member sees this. The block lasts until a moderator removes it."),
     }[act]
-    how: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MOST_REASON}
-    why = text_field(texts.gettext("Reason"), "reason", "", description=about, **how)
+    why = reason_field(texts, about)
     return modal(titles[act], f"review:{act}:{key}", why)
 
 
@@ -145,14 +143,12 @@ async def ask_appeal(interaction: Interaction, what: str, number: str) -> None:
                 if job.appeal is not None:
                     raise UserMistake("appeal_over")
     texts = services.texts(interaction)
-    words = text_field(
-        texts.gettext("Why should moderators decide otherwise?"),
-        "words",
-        "",
-        description=texts.gettext("Moderators read it, with your name. You may leave it empty."),
-        style=discord.TextStyle.paragraph,
-        required=False,
-        max_length=MOST_WORDS,
+    words = reason_field(
+        texts,
+        texts.gettext("Moderators read it, with your name. You may leave it empty."),
+        label=texts.gettext("Why should moderators decide otherwise?"),
+        custom_id="words",
+        most=MOST_WORDS,
     )
     await open_form(interaction, modal(texts.gettext("Appeal?"), f"appeal:{what}:{number}", words))
 
