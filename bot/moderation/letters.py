@@ -22,9 +22,10 @@ LETTER, DIGIT, HAN, KOREAN, ARABIC, LATIN, ENDS_WORD, ENDS_CLAUSE, BLANK = (1 <<
 _ENCODING, _ERRORS = "utf-32-le", "surrogatepass"
 _TABLED, _ONLY_HAN = 0x40000, 0x20000  # no letters beyond, and none but Han from there on
 _KANA = "\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # written without spaces between words, as Han is
-_HAN = f"{_KANA}\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+HAN_LETTERS = f"{_KANA}\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+"""For a class of `re`: Han and kana."""
 _SCRIPTS = (
-    (_HAN, HAN),
+    (HAN_LETTERS, HAN),
     ("가-힣", KOREAN),
     ("\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff", ARABIC),
     ("a-z", LATIN),
@@ -34,8 +35,10 @@ _CLAUSE_ENDS = ",;:!?。、\n"
 _NO_LETTERS = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"  # jamo
 _REPEATED = re.compile(r"(.)(?=\1)")
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
-_CJK = re.compile(f"[{_HAN}]")
+_CJK = re.compile(f"[{HAN_LETTERS}]")
 _DIGIT = re.compile(r"\d")
+_CONTRACTED = r"(?:ll|re|ve|s|t|d|m)(?![^\W\d_])"  # he'll, it's
+_APOSTROPHE = re.compile(rf"(?<=[^\W\d_])['`](?=[^\W\d_])(?!{_CONTRACTED})")
 
 _ASCII = list(map(chr, range(128)))
 _ASCII_WORDS = str.maketrans({each: " " for each in _ASCII if not each.isalpha()})
@@ -95,7 +98,8 @@ def words_of(text: str, *, digits: bool = False) -> list[str]:
 
 
 def without_signs(text: str) -> str:
-    """Return a text without the signs and digits within its words."""
+    """Return a text without the signs and digits within its words; contractions are two words."""
+    text = _APOSTROPHE.sub("", text)
     if text.isascii():
         return text.translate(ENDS).translate(_ASCII_SIGNS)
     codes = codes_of(text)

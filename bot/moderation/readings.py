@@ -19,7 +19,7 @@ LONGEST_SENT = 2_000
 _END = 500  # characters
 _CAPITAL_I, _KEPT_I = re.compile("(?<=[a-z])I+"), "\x7f"
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
-_WIDER_GAP = re.compile(r"(?<=\S \S)(?:\s{2,}|\n)(?=\S \S)")  # between words: n u d e  w o m a n
+_WIDER_GAP = re.compile(r"(?<=\S \S)(?<!\S\S \S)(?:\s{2,}|\n)(?=\S \S(?!\S))")  # n u d e  w o m a n
 _BEFORE = ("a", "i", "و")  # words of one letter, which may stand before letters apart
 _MASKED = re.compile(r"(?<![a-z])[a-z]+(?:[*#%]+[a-z]+)+")
 _VOWEL_OR_MASK = re.compile(r"[aeiou*#%]+")
@@ -108,11 +108,16 @@ def _sequences(lower: str, hidden: str) -> Iterator[list[str]]:
 
 
 def _joined(text: str) -> list[str]:
-    """Return the words that single letters spell, also without an article: b l o o d, b.l.0.0.d."""
+    """Return the words in order, where single letters spell one, and then these words in other ways.
+
+    b l o o d and b.l.o.o.d are one word, also without an article before it, and b.l.0.0.d with letters.
+    """
     words = words_of(_WIDER_GAP.sub(" 00 ", text), digits=True)  # a word of two letters ends a run
-    runs = _SPACED.findall(f" {' '.join(words)} ")
+    spaced = f" {' '.join(words)} "
+    runs = _SPACED.findall(spaced)
     if not runs:
         return []
+    whole = _SPACED.sub(lambda run: f" {run[0].replace(' ', '')}", spaced).replace(" 00 ", " ").split()
     made = "\n".join(runs).replace(" ", "").split("\n")
     made += [run[1:] for run in made if run.startswith(_BEFORE)]
-    return made + english.words(" ".join(made))
+    return whole + made + english.words(" ".join(made))

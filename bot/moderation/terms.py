@@ -117,7 +117,8 @@ class Terms:
 
     def _add_words(self, number: int, term: str) -> None:
         jamo = korean.has_jamo(term)
-        words = tuple(korean.words(term) if jamo else words_of(english.without_shapes(term), digits=True))
+        spelled = korean.composed(term) if jamo else english.without_shapes(term)
+        words = tuple(words_of(spelled, digits=True))
         joined = "".join(words)
         if len(words) > 1:
             self._phrases[words].add(number)

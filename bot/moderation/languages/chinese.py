@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import numpy as np
@@ -10,6 +11,7 @@ from bot.moderation.letters import (
     DIGIT,
     ENDS_CLAUSE,
     HAN,
+    HAN_LETTERS,
     LETTER,
     codes_of,
     has_cjk,
@@ -20,6 +22,7 @@ from bot.moderation.letters import (
 from bot.moderation.tables import read_words
 
 _KINDS = tuple(map(frozenset, ("零一二三四五六七八九十百", string.digits, string.ascii_lowercase)))
+_APART = re.compile(rf"(?<!\w)[{HAN_LETTERS}](?:[\s,;:!?。、]+[{HAN_LETTERS}](?!\w))+")  # 血,腥
 LONGEST_WORD = 4
 
 
@@ -31,11 +34,12 @@ def forms(word: str) -> set[str]:
 def words(text: str) -> list[str]:
     """Return the clauses of a text between line breaks, without spaces and signs, in two versions.
 
-    The second one has no digits and no repeated characters: 血1腥, 血血腥.
+    The second one has no digits and no repeated characters: 血1腥, 血血腥. Characters that stand alone, one
+    after the other, are one clause: 血,腥.
     """
     if not has_cjk(text):
         return []
-    codes = codes_of(text)
+    codes = codes_of(_APART.sub(lambda found: "".join(filter(str.isalnum, found[0])), text))
     kinds = kinds_of(codes)
     ends = kinds & ENDS_CLAUSE != 0
     codes = np.where(ends, np.uint32(ord("\n")), codes)

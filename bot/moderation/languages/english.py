@@ -17,6 +17,7 @@ _LETTERS = str.maketrans("0123456789@$!|+", "oizeasgtbgasiit")
 _SIGN_IN_TERM = re.compile(r"[a-z][@$]|[@$][a-z]|[a-z][!|+][a-z]")
 _EITHER = str.maketrans("il", "II")
 _DIGITS = re.compile("[0-9]+")
+_AROUND_SIGNS = re.compile("[a-z][^a-z]+[a-z]")
 
 
 def forms(word: str) -> set[str]:
@@ -31,7 +32,8 @@ def forms(word: str) -> set[str]:
 def words(text: str) -> list[str]:
     """Return the words of a text with digits and signs as the letters of their shape: bl00d, a$$.
 
-    What may be an i or an l is an I. A piece of more digits than letters is no word: A55.
+    What may be an i or an l is an I. A piece of more digits than letters is a word only if some of them stand
+    between letters: p3n15, but not A55.
     """
     mixed, shapes = _shapes()
     if not mixed.search(text):
@@ -58,7 +60,7 @@ def without_shapes(term: str) -> str:
 
 
 def _is_word(piece: str) -> bool:
-    return 2 * len(_DIGITS.sub("", piece)) >= len(piece)
+    return 2 * len(_DIGITS.sub("", piece)) >= len(piece) or _AROUND_SIGNS.search(piece) is not None
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import cache
 
 import unicodedata2
 
-from bot.moderation.letters import words_of
+from bot.moderation.letters import has_digit, words_of
 from bot.moderation.tables import read_lists
 
 _LEADS, _VOWELS = "\u1100-\u1112", "\u1161-\u1175"
@@ -30,14 +30,25 @@ def forms(word: str) -> set[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text with jamo as syllables and without stretched vowels: ㅅㅔㄱㅅㅡ, 누우드."""
+    """Return the words of a text with jamo as syllables and without stretched vowels: ㅅㅔㄱㅅㅡ, 누우드.
+
+    If the text has digits, the words with their digits follow: 13ㅅㅏㄹ.
+    """
     if text.isascii() or not _HANGUL.search(text):
         return []
+    made = composed(text)
+    if made == text:
+        return []
+    return words_of(made) + (words_of(made, digits=True) if has_digit(made) else [])
+
+
+def composed(text: str) -> str:
+    """Return a text with jamo as syllables and without stretched vowels."""
     jamo = unicodedata2.normalize("NFKD", text)
     jamo = _LATIN_VOWEL.sub(lambda found: "\u1161" if found[0] == "r" else "\u1175", jamo)
     jamo = _STRETCHED.sub(r"\1", _TAIL.sub(lambda found: _TAILS.get(found[0], found[0]), jamo))
-    made = unicodedata2.normalize("NFC", jamo)
-    return [] if made == text else words_of(made)
+    made: str = unicodedata2.normalize("NFC", jamo)
+    return made
 
 
 def has_jamo(text: str) -> bool:
