@@ -67,9 +67,15 @@ def _filled(
         elif "custom_id" in field and field.get("values"):
             first = str(field["values"][0])
             is_file = field.get("type") == ComponentType.file_upload.value
-            yield str(field["custom_id"]), _sent_file(sent[first]) if is_file else first
+            yield str(field["custom_id"]), _sent_file(first, sent.get(first) or {}) if is_file else first
 
 
-def _sent_file(file: Mapping[str, Any]) -> SentFile:
-    """Return a file of a form, which sentences call by its name."""
-    return SentFile(address=str(file["url"]), what=f"“{file_name(str(file['filename']))}”", size=file["size"])
+def _sent_file(key: str, file: Mapping[str, Any]) -> SentFile:
+    """Return a file of a form, which sentences call by its name, or by its id where Discord sent no more.
+
+    A file without an address is refused when it is fetched, in a sentence as any other.
+    """
+    name, size = file_name(str(file.get("filename", key))), file.get("size")
+    return SentFile(
+        address=str(file.get("url", "")), what=f"“{name}”", size=size if isinstance(size, int) else None
+    )

@@ -18,7 +18,7 @@ from bot.domain.jobs import Descent
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID, PEOPLE
-from bot.sandbox.modal_rules import inputs
+from bot.sandbox.modal_rules import inputs, submission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.rows.audit import By
@@ -180,6 +180,21 @@ async def test_without_a_file_the_start_picture_and_mask_stay_and_each_can_be_re
     assert (await kept(served, remixed["image"].init_image)).size == (60, 60)
     assert remixed["image"].mask_image is None
     assert [recipe.strength for recipe in remixed.values()] == [0.4, 0.75, 0.75, 0.9]
+
+
+async def test_a_form_whose_file_is_missing_is_refused_in_a_sentence(
+    sandbox: Sandbox, served: Served, ravi: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat", image=picture())
+    form = await opened(ravi, message)
+    core = sandbox._core
+    shown = core.interactions.get(int(form["interaction_id"]))
+    data = submission(form, {"prompt": "a ship", "image": ["99"]})
+    channel, member = core.world.channels[shown.channel_id], int((await ravi.state())["me"]["id"])
+    sent = core.interactions.begin("modal", member, channel, data, message=shown.message, origin=shown)
+    said = "“99” could not be fetched from Discord: please send it again in a minute."
+    assert (await refusal(ravi, str(sent.id))).splitlines()[0] == said
+    assert await served.store.jobs.active() == []
 
 
 def hostile() -> Iterator[tuple[dict[str, Any], str]]:
