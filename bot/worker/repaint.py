@@ -107,9 +107,20 @@ class Repaint:
                     raise LostForGood(str(missing), failure=START_MISSING) from None
             return await self._repaint(name, painter, begun)
 
-    async def files(self, names: Sequence[str | None], *, begun: Begun = lambda: None) -> list[bytes | None]:
-        """Call `file` for each of `names`; None for a name that is None."""
-        return [None if name is None else await self.file(name, begun=begun) for name in names]
+    async def starts(
+        self, job_id: str, names: Sequence[str | None], *, begun: Begun = lambda: None
+    ) -> list[bytes | None]:
+        """Return the start picture and the mask of a job, whose recipe has given these names.
+
+        None for a name that is None. Raises like `file`.
+        """
+        try:
+            return [None if name is None else await self.file(name, begun=begun) for name in names]
+        except LostForGood:  # or repainted meanwhile, and the recipe names the file that took its place
+            now_named = await self._persistently(lambda: self._store.files.starts(job_id))
+            if now_named is None or now_named == tuple(names):
+                raise
+        return await self.starts(job_id, now_named, begun=begun)
 
     async def run(self) -> None:
         """Repaint the files that results or other workers wait for, until cancelled."""
@@ -223,7 +234,8 @@ class Repaint:
         recipe = painter.recipe
         if name in recipe.start_pictures:  # a damaged row: no file is its own start picture
             raise LostForGood(f"The file {name} names itself.", failure=START_MISSING)
-        start, mask = await self.files((recipe.init_image, recipe.mask_image), begun=begun)
+        names = recipe.init_image, recipe.mask_image
+        start, mask = await self.starts(painter.job_id, names, begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
     async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:

@@ -361,11 +361,11 @@ class Worker:
     async def _complete(self, held: HeldImage) -> Request:
         """Return the request with its start picture and mask, which are repainted if they are lost.
 
-        Raises like `Repaint.file`.
+        Raises like `Repaint.starts`.
         """
         claim = held.claim
         names = (claim.init_image, claim.mask_image)
-        start, mask = await self._repaint.files(names, begun=held.on_start)
+        start, mask = await self._repaint.starts(claim.job_id, names, begun=held.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
     async def _give_back(self, held: HeldImage) -> None:

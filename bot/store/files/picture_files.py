@@ -99,6 +99,16 @@ class Files(Verbs):
             found: str | None = await connection.scalar(look)
         return found
 
+    async def starts(self, job_id: str) -> tuple[str | None, str | None] | None:
+        """Return the names of a job's start picture and mask; None for a job that is gone."""
+        look = sa.select(jobs.c.recipe).where(jobs.c.id == job_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(look)).first()
+        if row is None:
+            return None
+        recipe = recipe_from(row.recipe)
+        return recipe.init_image, recipe.mask_image
+
     async def replace(self, name: str, other: str) -> None:
         """Make every job that names a lost file name the `other` instead; results that show it become due."""
         now = self._clock()

@@ -119,6 +119,20 @@ async def test_a_picture_that_other_programs_repaint_takes_the_place_of_the_lost
         assert await store.files.painter(lost) is None
 
 
+async def test_every_image_finds_a_lost_start_picture_that_is_repainted_under_another_name(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
+        lost = name_of(await painted(store, SMALL, 1))
+        middle = name_of(await painted(store, replace(SMALL, init_image=lost, strength=0.5), 2))
+        for name in (lost, middle):
+            await artifacts.delete(name)
+        monkeypatch.setattr(tiny_engine, "submit", painting(tiny_engine, rounded_otherwise))
+        for number, start in enumerate((lost, middle), 3):
+            both = await painted(store, replace(SMALL, init_image=start, strength=0.5, variants=2), number)
+            assert [image.failure for image in both.images] == [None, None]
+
+
 async def test_a_lost_picture_that_other_weights_paint_otherwise_is_not_replaced(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
