@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from bot.config.environment import PREFIX
 from bot.domain.errors import ConfigurationError
 from bot.provenance.payload import bits_of, number_in
 from sdjax_engine.watermark_tasks import (
@@ -35,6 +37,7 @@ from sdjax_engine.watermark_tasks import (
 
 PROGRAM = (sys.executable, "-m", "sdjax_engine.watermark")
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu"}  # the devices belong to the worker, and a TPU to one process
+SECRETS = ("DISCORD_TOKEN", PREFIX)  # what names of variables begin with that hold some, as passwords
 STRENGTH = 1.25  # of variant P
 EDGE, MOST_EDGE = 0.01, 50  # the edge over which the mark fades in: a share of the side, and pixels
 ROWS = 64  # of a picture that are changed at a time, for the memory's sake
@@ -42,6 +45,11 @@ TASK_SECONDS = 30.0  # a task takes less than a second on two cores
 PIPED = "the process was started with pipes"
 START_SECONDS = 600.0  # the first start may download the weights
 Numbers = npt.NDArray[np.float32]
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the process, without the secrets of the configuration."""
+    return {name: value for name, value in environ.items() if not name.startswith(SECRETS)} | ENVIRONMENT
 
 
 class WatermarkFailed(Exception):
@@ -59,7 +67,7 @@ class Watermark:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._closed = False
+        self._closed = threading.Event()
 
     def open(self) -> None:
         """Start the process and wait until it has read the weights; raises ConfigurationError."""
@@ -81,7 +89,7 @@ class Watermark:
 
     def close(self) -> None:
         """End the process, also one that is at a task; no task is done after this."""
-        self._closed = True
+        self._closed.set()
         if (process := self._process) is not None:
             process.kill()  # or the lock would be waited for as long as the task takes
         with self._lock:
@@ -106,21 +114,26 @@ class Watermark:
             return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
             return self._process
-        if self._closed:
+        self._end()  # one that has ended since its last task costs no picture its mark
+        if self._closed.is_set():
             raise ConfigurationError("it is closed")
         self._process = process = subprocess.Popen(  # noqa: S603 - this program's own
             [*PROGRAM, self._source],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | ENVIRONMENT,
+            env=environment(os.environ),
             start_new_session=True,  # an interrupt from the keyboard is for this process alone
         )
         assert process.stdout, PIPED
+        if self._closed.is_set():  # `close` has perhaps looked for the process before there was one
+            process.kill()
         with _Limit(process, START_SECONDS):
             line = process.stdout.readline()
-        said: dict[str, Any] = json.loads(line) if line else {}
+        said: dict[str, Any] = {}
+        with suppress(ValueError, TypeError):  # what libraries print while they are imported
+            said = dict(json.loads(line))
         if READY not in said:
             self._end()
             reason = said.get(REFUSED, "its process has ended, as the log says")

@@ -8,8 +8,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -24,12 +27,13 @@ from bot.domain.errors import ConfigurationError, PictureUnsigned
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.originals import packed
 from bot.generation_data import read_picture
+from bot.provenance import watermark as watermark_module
 from bot.provenance.certificates import self_made
 from bot.provenance.manifests import ManifestSigner
 from bot.provenance.opening import open_signing
 from bot.provenance.payload import binding_of, bits_of, number_in, number_of
 from bot.provenance.signing import Signing
-from bot.provenance.watermark import Watermark, WatermarkFailed
+from bot.provenance.watermark import Watermark, WatermarkFailed, environment
 from bot.telemetry.metrics import Metrics
 from sdjax_engine.images import encode_png
 
@@ -114,9 +118,9 @@ def test_a_process_that_has_ended_is_started_again_by_the_next_picture(watermark
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     picture = opened(painted())
-    with pytest.raises(WatermarkFailed):
-        watermark.put(picture, 1)
+    before = picture.tobytes()
     watermark.put(picture, 1)
+    assert picture.tobytes() != before
 
 
 def test_a_process_that_hangs_is_ended_in_time(watermark: Watermark) -> None:
@@ -128,6 +132,44 @@ def test_a_process_that_hangs_is_ended_in_time(watermark: Watermark) -> None:
         watermark.put(opened(painted()), 1)
     watermark._seconds = usual
     watermark.put(opened(painted()), 1)
+
+
+@pytest.mark.parametrize("word", ["a word", "5", "[1, 2]"])
+def test_a_process_that_says_other_words_first_is_refused_and_ended(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = f"import time; print({word!r}, flush=True); time.sleep(60)"
+    monkeypatch.setattr(watermark_module, "PROGRAM", (sys.executable, "-c", said))
+    made = Watermark("weights")
+    with pytest.raises(ConfigurationError, match="its process has ended"):
+        made.open()
+    with pytest.raises(WatermarkFailed, match="its process has ended"):
+        made.put(opened(painted()), 1)
+    assert made._process is None
+
+
+def test_a_process_that_starts_while_its_owner_closes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, popen = Watermark("weights"), subprocess.Popen
+    closing = threading.Thread(target=made.close)
+
+    def started(*arguments: Any, **how: Any) -> Any:
+        closing.start()
+        while not made._closed.is_set():
+            pass
+        return popen([sys.executable, "-c", "import time; time.sleep(20)"], **how)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    begun = time.monotonic()
+    with pytest.raises(ConfigurationError):
+        made.open()
+    closing.join()
+    assert time.monotonic() - begun < 10
+    assert made._process is None
+
+
+def test_the_process_gets_no_secrets_of_the_configuration() -> None:
+    secret = {"DISCORD_TOKEN": "a", "SDJAX__QUEUE__DATABASE": "b", "HF_HOME": "c", "JAX_PLATFORMS": "cuda"}
+    assert environment(secret) == {"HF_HOME": "c", "JAX_PLATFORMS": "cpu"}
 
 
 def test_weights_that_cannot_be_read_are_one_sentence_at_the_start(tmp_path: Path) -> None:
