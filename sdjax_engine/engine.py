@@ -341,11 +341,13 @@ class Engine:
         """Accept no more requests; return when its threads have ended, except any that stuck devices hold.
 
         With `drain`, waiting requests are painted first; without, every image not yet finished is
-        cancelled, also while another thread waits for a draining close.
+        cancelled, also while another thread waits for a draining close. In a callback it returns at once.
         """
         self._thread.close(drain=drain)
         if self._registry is not None:
             self._registry.stop()
+        if self._thread.is_current:  # which does the chores that the other threads may wait for
+            return
         with self._changing:
             if self._warm_up is not None:
                 self._warm_up.stop()

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from PIL import Image as Pictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed, EngineClosed, InvalidRequest
 from sdjax_engine.images import encode_png
+from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
@@ -293,6 +295,30 @@ def test_a_close_waits_only_for_the_running_compilation(open_engine: Open, late_
     closing.join(DEADLINE)
     assert not closing.is_alive()
     assert engine.wait_until_ready(0)
+
+
+def test_a_close_from_a_callback_ends_while_a_lane_takes_memory(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, opened = Gate(), seat_count.opened
+
+    def open_late(device: DeviceLane, lane: Lane, residency: Residency) -> DeviceLane:
+        if str(lane) == LANES[False]:
+            gate.wait()
+        return opened(device, lane, residency)
+
+    monkeypatch.setattr(seat_count, "opened", open_late)
+    engine = open_engine()
+    assert gate.reached.wait(DEADLINE)
+
+    def close(_progress: object) -> None:
+        gate.opened.set()  # its chore waits for this thread
+        engine.close(drain=False)
+
+    with pytest.raises(CancelledError):
+        engine.submit(PLAIN, on_progress=close).result(DEADLINE)
+    engine._thread._thread.join(10.0)
+    assert not engine._thread._thread.is_alive()
 
 
 def test_a_close_leaves_no_thread_to_the_end_of_the_process(
