@@ -202,10 +202,10 @@ class Intake:
             for wanted in self._unserved
             if can_paint(scheduler, wanted) or self._failure(wanted) is not None
         ]
+        chores, self._chores = self._chores, []  # first: the garbage collector may add one at any moment
         answers: list[Callable[[], object]] = [
-            partial(scheduler.watchdog.call, CHORE_SECONDS, chore) for chore in self._chores
+            partial(scheduler.watchdog.call, CHORE_SECONDS, chore) for chore in chores
         ]
-        self._chores = []
         served = [each for wanted in settled for each in self._unserved.pop(wanted)]
         for pending in [*served, *arrivals]:
             wanted = wanted_by(pending)
