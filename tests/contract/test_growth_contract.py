@@ -232,6 +232,7 @@ class Life:
         await files.claim_lost([PAINTED], limit=4, ttl=TTL)
         await files.end_wait("f41.png", failure="gone")
         await files.of_image("j40", 0)
+        await files.starts("j40")
         await files.replace("f42.png", "f43.png")
 
     async def moderation(self) -> None:
