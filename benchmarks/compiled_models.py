@@ -23,7 +23,6 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.checkpoint import Checkpoint, Component
 from sdjax_engine.weights.contents import Contents, check_together
-from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.load import DTYPES, assemble
 from sdjax_engine.weights.networks import Part, plan_network, settle_config
@@ -105,7 +104,7 @@ def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
         )
 
     components = {part: described(each) for part, each in contents.parts.items()}
-    return assemble(name, contents, components, Digests(folder=None))
+    return assemble(name, contents, components)
 
 
 def bytes_of(tree: Any) -> int:
