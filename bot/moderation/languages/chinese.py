@@ -22,7 +22,7 @@ from bot.moderation.letters import (
 from bot.moderation.tables import read_words
 
 _KINDS = tuple(map(frozenset, ("零一二三四五六七八九十百", string.digits, string.ascii_lowercase)))
-_APART = re.compile(rf"(?<!\w)[{HAN_LETTERS}](?:[\s,;:!?。、]+[{HAN_LETTERS}](?!\w))+")  # 血,腥
+_APART = re.compile(rf"(?<!\w)[{HAN_LETTERS}](?:\W+[{HAN_LETTERS}](?!\w))+")  # 血,腥
 LONGEST_WORD = 4
 
 
