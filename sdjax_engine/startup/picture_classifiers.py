@@ -61,12 +61,14 @@ def add_classifier(
 ) -> PictureClassifier:
     """Copy a classifier to the devices, and compile its program; after an error its memory is free again."""
     do = residency.owner.do
-    on_devices = do(partial(place_classifier, source, on_host, residency, compiler))
+    on_devices: LoadedClassifier | None = None
     try:
+        on_devices = do(partial(place_classifier, source, on_host, residency, compiler))
         classifier = compile_classifier(source, on_devices, compiler)
         do(partial(claim, source, classifier.memory, residency))
     except Exception:
-        do(on_devices.component.free)
+        if on_devices is not None:
+            do(on_devices.component.free)
         do(partial(residency.release, owner_of(source)))
         raise
     return classifier

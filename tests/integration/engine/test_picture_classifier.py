@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -134,6 +135,20 @@ def test_without_room_for_the_classifier_nothing_starts(
     with pytest.raises(DevicesFailed, match=r"has no .* for the picture classifier"):
         add_picture_classifiers(config, {"tiny": model}, compiler, narrow)
     assert model.classifier is None
+
+
+def test_a_classifier_that_cannot_be_copied_to_the_devices_gives_its_memory_back(
+    checkpoint: Path, folder: Path, model: LoadedModel, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_out(_classifier: LoadedClassifier, _put: object) -> LoadedClassifier:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+    monkeypatch.setattr(LoadedClassifier, "placed", run_out)
+    shared = Residency(compiler.mesh)
+    config = replace(config_of(checkpoint, folder, None), dtype=Dtype.FLOAT32)
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        add_picture_classifiers(config, {"tiny": model}, compiler, shared)
+    assert shared.taken == 0
 
 
 def test_models_without_room_beside_the_classifier_are_evicted_before_it_comes(
