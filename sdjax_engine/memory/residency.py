@@ -222,11 +222,13 @@ class Residency:
     def adopt(self, name: str, arrays: Any, *, arrival: Hashable = None) -> ModelParameters:
         """Add a model's parameters in place of the claim of its `arrival`.
 
-        They go to the devices if there is room without an eviction. Raises DevicesFailed if they never fit.
+        They go to the devices if there is room without an eviction. Frees them and raises DevicesFailed if
+        they never fit.
         """
         parameters = ModelParameters(name, arrays, self._transport)
         self.release(arrival)
         if not self._ledger.enter(name, parameters.size):
+            parameters.free()  # now: whoever keeps the error keeps the arrays, and no account has them
             raise DevicesFailed(self._too_large(name, parameters.size))
         self._models[name] = parameters
         try:

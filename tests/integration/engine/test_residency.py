@@ -163,6 +163,19 @@ def test_a_model_that_never_fits_raises_one_sentence(compiler: Compiler) -> None
         residency.adopt("large", arrays)
 
 
+def test_a_refused_model_leaves_nothing_on_the_devices(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh, 100)
+    arrival = residency.arrival("large")
+    arrival.expect(40)
+    placed = arrival.put(np.zeros(40, np.uint8))
+    arrival.expect(200)  # with its LoRAs
+    arrays = {"a": placed, "b": arrival.put(np.zeros(160, np.uint8))}
+    with pytest.raises(DevicesFailed):
+        residency.adopt("large", arrays, arrival=arrival.owner)
+    assert residency.taken == 0
+    assert placed.is_deleted(), "who keeps the error or the arrays keeps no memory that no account has"
+
+
 def test_a_model_that_needs_all_memory_never_shares_the_devices_again(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh)
     first = residency.adopt("first", tree(compiler.mesh, residency, 10))
