@@ -186,39 +186,6 @@ async def test_the_client_knows_only_registered_commands_and_existing_channels(m
         await mina.use("paint", channel="attic", prompt="x")
 
 
-async def test_options_reach_the_bot_with_their_types(sandbox: Sandbox, mina: Member) -> None:
-    who = (await mina.state())["me"]["id"]
-    start = ("a.png", b"picture")
-    async with Raw(sandbox) as bot:
-        line = await bot.identify()
-        await line.event("GUILD_CREATE")
-        await mina.use("paint", prompt="x", variants="4", guidance=7.5, private=True, who=who, start=start)
-        data = (await line.event("INTERACTION_CREATE"))["data"]
-        given = {each["name"]: each["value"] for each in data["options"]}
-        assert (given["variants"], given["guidance"], given["private"]) == (4, 7.5, True)
-        assert data["resolved"]["users"][who]["username"] == "mina"
-        attachment = data["resolved"]["attachments"][given["start"]]
-        async with bot.session.get(attachment["url"]) as served:
-            assert await served.read() == b"picture"
-
-
-async def test_subcommands_are_named_after_their_command(sandbox: Sandbox, member: MakeMember) -> None:
-    nested = command(
-        name="settings",
-        options=[option(1, name="show"), option(1, name="set", options=[option(4, name="steps")])],
-    )
-    mina = await member(sandbox)
-    async with Raw(sandbox) as bot:
-        await bot.call("PUT", GUILD_COMMANDS, [nested])
-        line = await bot.identify()
-        await line.event("GUILD_CREATE")
-        with pytest.raises(RefusedByClient, match="Choose one of show, set"):
-            await mina.use("settings")
-        await mina.use("settings set", steps=30)
-        (chosen,) = (await line.event("INTERACTION_CREATE"))["data"]["options"]
-        assert chosen == {"type": 1, "name": "set", "options": [{"type": 4, "name": "steps", "value": 30}]}
-
-
 async def test_commands_are_hidden_without_the_permission_and_outside_age_restricted_channels(
     sandbox: Sandbox, member: MakeMember
 ) -> None:

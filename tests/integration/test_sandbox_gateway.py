@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-import zlib
 from typing import Any
 
 import pytest
-from sandbox_tools import ART, FakeClock, Line, MakeMember, Raw
+from sandbox_tools import ART, FakeClock, MakeMember, Raw
 from yarl import URL
 
 from bot.sandbox.community import BOT_ID, GUILD_ID, PEOPLE
@@ -25,13 +24,6 @@ async def test_ready_says_where_to_resume_and_the_server_follows(sandbox: Sandbo
         assert ready["guilds"] == [{"id": str(GUILD_ID), "unavailable": True}]
         guild = await line.event("GUILD_CREATE")
         assert [channel["name"] for channel in guild["channels"]] == ["general", "art", "nsfw-art"]
-
-
-async def test_a_heartbeat_is_acknowledged(sandbox: Sandbox) -> None:
-    async with Raw(sandbox) as bot:
-        line = await bot.connect()
-        await line.send(HEARTBEAT, None)
-        assert (await line.receive())["op"] == 11
 
 
 async def test_a_wrong_token_is_refused_without_a_violation(sandbox: Sandbox) -> None:
@@ -99,50 +91,6 @@ async def test_more_than_120_events_a_minute_close_the_connection(timed: Sandbox
             await line.send(HEARTBEAT)
         assert await line.close_code() == 4008
     assert "over 120 events in 60 s" in timed.violations[0]
-
-
-async def test_a_resume_brings_every_missed_event_in_order(sandbox: Sandbox) -> None:
-    async with Raw(sandbox) as bot:
-        line = await bot.identify()
-        session = (await line.event("READY"))["session_id"]
-        await line.event("GUILD_CREATE")
-        seen = line.sequence
-        sandbox.misbehave(drop_gateway=True)
-        for text in ("one", "two"):
-            await bot.call("POST", f"/channels/{ART}/messages", {"content": text})
-        line = await bot.connect()
-        await line.send(RESUME, {"token": "a-token", "session_id": session, "seq": seen})
-        missed = [await line.receive() for _ in range(3)]
-        assert [each["t"] for each in missed] == ["MESSAGE_CREATE", "MESSAGE_CREATE", "RESUMED"]
-        assert [each["d"].get("content") for each in missed[:2]] == ["one", "two"]
-        assert [each["s"] for each in missed] == [seen + 1, seen + 2, seen + 3]
-
-
-async def test_a_session_that_is_not_known_cannot_be_resumed(sandbox: Sandbox) -> None:
-    async with Raw(sandbox) as bot:
-        line = await bot.connect()
-        await line.send(RESUME, {"token": "a-token", "session_id": "no such", "seq": 1})
-        assert await line.receive() == {"op": INVALID_SESSION, "d": False, "s": None, "t": None}
-        await line.identify()
-        await line.event("READY")
-
-
-async def test_the_sandbox_can_ask_for_a_reconnect_and_forget_sessions(sandbox: Sandbox) -> None:
-    async with Raw(sandbox) as bot:
-        line = await bot.identify()
-        await line.event("GUILD_CREATE")
-        sandbox.misbehave(reconnect=True, invalidate_session=True)
-        assert [(await line.receive())["op"] for _ in range(2)] == [RECONNECT, INVALID_SESSION]
-
-
-async def test_frames_are_compressed_as_one_stream_where_asked(sandbox: Sandbox) -> None:
-    async with Raw(sandbox) as bot:
-        url = f"{sandbox.gateway_url}?v=10&encoding=json&compress=zlib-stream"
-        async with bot.session.ws_connect(url) as socket:
-            line, stream = Line(socket), zlib.decompressobj()
-            assert b'"op": 10' in stream.decompress(await socket.receive_bytes())
-            await line.identify()
-            assert b'"READY"' in stream.decompress(await socket.receive_bytes())
 
 
 async def test_a_bot_receives_only_events_of_its_intents(sandbox: Sandbox, member: MakeMember) -> None:

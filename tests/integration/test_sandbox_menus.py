@@ -6,12 +6,9 @@ from typing import Any
 
 import discord
 import pytest
-from discord import app_commands
 from message_bodies import row, select
-from sandbox_bot import SmallBot
-from sandbox_tools import MESSAGES, MakeBot, MakeMember, Raw
+from sandbox_tools import MESSAGES, Raw
 
-from bot.sandbox.client import RefusedByClient
 from bot.sandbox.server import Sandbox
 
 LABELS = ("Left", "Middle", "Right")
@@ -40,29 +37,6 @@ def menu(text: discord.ui.TextDisplay[Any], chosen: list[str]) -> discord.ui.Lay
     button = discord.ui.Button[Any](label="Again", emoji="🔁", custom_id="again")
     rows = discord.ui.ActionRow[Any](Variants(chosen)), discord.ui.ActionRow[Any](button)
     return discord.ui.LayoutView(timeout=None).add_item(discord.ui.Container[Any](text, *rows))
-
-
-@app_commands.command(description="Offer variants")
-async def offer(interaction: discord.Interaction) -> None:
-    await interaction.response.send_message(view=menu(discord.ui.TextDisplay("chosen: none"), []))
-
-
-async def test_members_choose_from_a_menu_as_often_as_they_like(
-    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
-) -> None:
-    bot = SmallBot()
-    bot.tree.add_command(offer)
-    await log_in(sandbox, bot)
-    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
-    message = await mina.message_of(await mina.use("offer"))
-    for person, chosen in ((mina, ["Left", "Right"]), (ravi, ["Middle"]), (mina, [])):
-        await person.press(message, "Choose variants", values=chosen)
-        said = f"chosen: {', '.join(chosen) or 'none'}"
-        changed = await ravi.wait_for_message(lambda each, said=said: said in str(each["components"]))  # type: ignore[misc]
-        options = changed["components"][0]["components"][1]["components"][0]["options"]
-        assert [option["label"] for option in options if option["default"]] == chosen
-    with pytest.raises(RefusedByClient, match="Choose between 0 and 2"):
-        await mina.press(message, "Choose variants", values=list(LABELS))
 
 
 @pytest.mark.parametrize(

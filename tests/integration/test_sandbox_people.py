@@ -14,23 +14,6 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.server import Sandbox
 
 
-async def test_the_state_is_the_server_as_the_member_sees_it(sandbox: Sandbox, member: MakeMember) -> None:
-    yuna = await member(sandbox, "Yuna")
-    state = await yuna.state()
-    assert state["guild"]["name"] == "The Studio"
-    assert [each["name"] for each in state["channels"]] == ["general", "art", "nsfw-art"]
-    assert [each["global_name"] for each in state["members"]] == [
-        "Mina",
-        "Ravi",
-        "Yuna",
-        "Omar",
-        "Wei",
-        "sdjax",
-    ]
-    assert (state["me"]["locale"], state["me"]["moderator"]) == ("ko", False)
-    assert (await (await member(sandbox)).state())["me"]["moderator"]
-
-
 async def test_direct_messages_are_seen_by_their_recipient_alone(
     sandbox: Sandbox, member: MakeMember
 ) -> None:

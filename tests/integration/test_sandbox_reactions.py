@@ -9,8 +9,7 @@ import pytest
 from sandbox_bot import SmallBot
 from sandbox_tools import MakeBot, MakeMember
 
-from bot.sandbox.client import Member, RefusedByClient
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.client import RefusedByClient
 from bot.sandbox.reactions import MOST_EMOJI
 from bot.sandbox.server import Sandbox
 
@@ -32,32 +31,6 @@ async def heard(bot: SmallBot, count: int) -> list[str]:
         while len(bot.heard) < count:  # noqa: ASYNC110 - a client's callback sets no event
             await asyncio.sleep(0.01)
     return bot.heard
-
-
-async def test_a_reaction_is_counted_for_all_and_sent_to_a_bot_with_the_intent(
-    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
-) -> None:
-    bot = await log_in(sandbox, Hearing(intents=discord.Intents(guilds=True, reactions=True)))
-    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
-    channel = discord.utils.get(bot.guilds[0].text_channels, name="art")
-    assert channel is not None
-    await channel.send("first")
-    (message,) = await mina.messages()
-    for _ in range(2):
-        await mina.react(message, STAR)
-    await ravi.react(message, STAR)
-
-    async def counted(who: Member) -> list[tuple[str, int, bool]]:
-        (seen,) = await who.messages()
-        return [(one["emoji"]["name"], one["count"], one["me"]) for one in seen.get("reactions", [])]
-
-    assert await counted(mina) == [(STAR, 2, True)]
-    await mina.react(message, STAR, on=False)
-    assert await counted(mina) == [(STAR, 1, False)]
-    assert await counted(ravi) == [(STAR, 1, True)]
-    first, second = (person.id for person in PEOPLE[:2])
-    said = [f"{first} added {STAR}", f"{second} added {STAR}", f"{first} removed {STAR}"]
-    assert await heard(bot, 3) == said
 
 
 async def test_a_bot_without_the_intent_receives_no_reaction(
