@@ -4,15 +4,13 @@ import dataclasses
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
-from serving_arrivals import MIXES, TimedArrival, backlog
-from serving_comparison import compare, ideal, simulated
+from serving_arrivals import TimedArrival
 from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
 from serving_simulation import Outcome, Simulation, simulate
 
@@ -27,7 +25,6 @@ COSTS = Costs(
     deliver=0.0005,
 )
 SIXTY = [TimedArrival(at=0.0, user=0, seed=seed, steps=4 + seed % 5) for seed in range(60)]
-EIGHT = Simulation(devices=8, seats_per_device=1, costs=COSTS)
 ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
 
 
@@ -41,38 +38,6 @@ def runs_waited_for(outcome: Outcome) -> int:
             waits.append(waited)
             waited = False
     return sum(waits[1:])
-
-
-@pytest.mark.parametrize(("mix", "gain", "latency"), [("4-50", 1.7, 0.5), ("20-30", 1.15, 0.6)])
-def test_the_loop_keeps_the_gain_of_step_level_seating(mix: str, gain: float, latency: float) -> None:
-    at_best = compare(ideal(8), seats=8, mix=mix, count=800, loads=(0.7,))
-    kept = compare(simulated(EIGHT), seats=8, mix=mix, count=800, loads=(0.7,))
-    assert kept.gain >= max(gain, 0.95 * at_best.gain)
-    assert kept.left[0.7]["mean"] <= min(latency, at_best.left[0.7]["mean"] / 0.9)
-
-
-@pytest.mark.parametrize("simulation", [EIGHT, ONE_OF_EIGHT], ids=["8x1", "1x8"])
-def test_equal_steps_are_served_no_worse_by_any_figure(simulation: Simulation) -> None:
-    kept = compare(simulated(simulation), seats=8, mix="equal 20", count=400, loads=(0.3, 0.7, 0.95))
-    assert kept.gain >= 0.995
-    assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
-
-
-@pytest.mark.parametrize(
-    ("slow", "late"),
-    [
-        ({}, 0),
-        ({"admit": Cost(host=12.0, device=0.01)}, 5),
-        ({"deliver": 12.0}, 4),
-    ],
-    ids=["nothing slow", "admission", "delivery"],
-)
-def test_runs_are_late_where_the_devices_wait_for_the_host(slow: dict[str, Any], late: int) -> None:
-    """With one seat, each picture after the first is admitted while the devices paint the one before."""
-    costs = dataclasses.replace(COSTS, evaluation=1.0, **slow)
-    one_seat = Simulation(devices=1, seats_per_device=1, costs=costs)
-    outcome = simulate(one_seat, backlog((8,), count=6))
-    assert outcome.runs.late == runs_waited_for(outcome) == late
 
 
 BUSY = [
@@ -110,11 +75,6 @@ def test_a_run_is_late_exactly_where_the_device_was_idle_before_it(seed: int) ->
     )
     outcome = simulate(Simulation(devices=1, seats_per_device=1 + seed % 5, costs=costs), SIXTY)
     assert outcome.runs.late == runs_waited_for(outcome)
-
-
-def test_with_a_full_queue_the_devices_are_rarely_idle() -> None:
-    outcome = simulate(EIGHT, backlog(MIXES["4-50"], count=400))
-    assert sum(outcome.shares(8).values()) >= 0.97
 
 
 class MovedIn(SimulatedDevices):
