@@ -132,35 +132,6 @@ def test_a_last_step_of_no_length_changes_nothing() -> None:
     assert last[Column.X : Column.R].tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
 
 
-def test_the_sampler_s_name_decides_whether_sigmas_are_karras() -> None:
-    for says in (True, False):
-        config = {**SD, "use_karras_sigmas": says}
-        plain, karras = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_KARRAS, 20, config)
-        assert same(plain, plan(Sampler.DPMPP_2M, 20, SD))
-        assert same(karras, plan(Sampler.DPMPP_2M_KARRAS, 20, SD))
-        assert not np.array_equal(plain.rows, karras.rows)
-
-
-def test_the_sampler_s_name_decides_whether_the_solver_adds_noise() -> None:
-    for says in ("dpmsolver++", "sde-dpmsolver++", "dpmsolver"):
-        config = {**SD, "algorithm_type": says}
-        plain, noisy = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_SDE, 20, config)
-        assert same(plain, plan(Sampler.DPMPP_2M, 20, SD))
-        assert same(noisy, plan(Sampler.DPMPP_2M_SDE, 20, SD))
-
-
-def test_unchosen_keys_have_the_defaults_of_the_samplers_class() -> None:
-    written = {**SD, "timestep_spacing": "leading", "_use_default_values": ["timestep_spacing"]}
-    assert plan(Sampler.EULER, 5, written).rows[0, Column.TIMESTEP] == 999
-    assert plan(Sampler.DDIM, 5, written).rows[0, Column.TIMESTEP] == 801
-
-
-def test_null_means_missing() -> None:
-    config = {**SD, "trained_betas": None, "variance_type": None, "use_karras_sigmas": None}
-    for sampler in ON_NOISE:
-        assert same(plan(sampler, 3, config), plan(sampler, 3, SD))
-
-
 @pytest.mark.parametrize("sampler", Sampler)
 def test_a_checkpoint_s_own_sampler_is_found_by_its_class_name(sampler: Sampler) -> None:
     ours = SAMPLERS[sampler]
