@@ -171,15 +171,6 @@ async def test_a_controller_that_returns_in_the_middle_of_an_upgrade_starts_no_m
     await controller.close()
 
 
-async def test_a_drained_group_starts_nothing(text: str, store: Store) -> None:
-    machines = Machines()
-    controller = Controller(Spec(config=text, drained=frozenset({"cpu"})), machines)
-    await store.jobs.enqueue(recipe(variants=4), ORIGIN)
-    await controller.look()
-    assert (machines.of("cpu"), len(machines.of("fronts"))) == ([], 1)
-    await controller.close()
-
-
 async def test_the_report_shows_phases_earlier_versions_and_troubles(text: str, store: Store) -> None:
     machines = Machines()
     controller = Controller(Spec(config=text), machines)

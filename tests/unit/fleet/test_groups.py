@@ -64,10 +64,6 @@ def test_a_generation_changes_with_what_units_run_and_not_with_their_number() ->
     assert len({same, *(generation(**change) for change in changes)}) == 4
 
 
-def test_a_configuration_for_several_machines_has_no_mistake() -> None:
-    assert mistakes(configured()) == []
-
-
 def test_every_value_that_machines_cannot_share_is_listed() -> None:
     found = mistakes(Config.parse({"models": [{"checkpoint": "./model.safetensors"}]}))
     keys = [sentence.partition(":")[0] for sentence in found]

@@ -29,18 +29,9 @@ def planned(count: int, *units: Unit) -> Plan:
     return plan([target(count)], units, now=NOW)
 
 
-def test_missing_units_are_started_and_pending_ones_count() -> None:
-    assert planned(3, unit("a"), unit("b", Phase.PENDING)).start == {"cpu": 1}
-    assert planned(3, unit("a"), unit("b", Phase.DRAINING)).start == {"cpu": 2}
-
-
 def test_units_that_do_not_paint_yet_go_first_and_unplaced_ones_are_removed() -> None:
     found = planned(1, unit("a"), unit("b", Phase.STARTING), unit("c", Phase.PENDING))
     assert (found.drain, found.remove, found.start) == (("b",), ("c",), {})
-
-
-def test_an_ended_unit_is_removed_and_a_draining_one_is_left_alone() -> None:
-    assert planned(0, unit("a", Phase.ENDED), unit("b", Phase.DRAINING)) == Plan(start={}, remove=("a",))
 
 
 def test_a_group_that_is_gone_drains() -> None:
@@ -55,10 +46,6 @@ def test_an_old_unit_drains_only_when_a_new_one_paints() -> None:
     half = planned(2, *old, unit("a"), unit("b", Phase.STARTING))
     assert (len(half.drain), half.start) == (1, {})
     assert len(planned(2, *old, unit("a"), unit("b")).drain) == 2
-
-
-def test_old_units_drain_when_none_is_wanted() -> None:
-    assert planned(0, unit("old", generation="old")).drain == ("old",)
 
 
 def test_an_old_unit_makes_room_when_a_new_one_waits_for_resources_too_long() -> None:

@@ -57,24 +57,6 @@ def test_a_later_group_gets_what_the_first_one_cannot_do_in_time() -> None:
     assert needs(enough, [first, size(most=20)]) == {"tpu": 2, "cpu": 0}
 
 
-def test_workers_are_added_at_once_and_stopped_after_the_idle_time() -> None:
-    count, seen = wanted(size(), 3, current=0, seen=(), now=0.0)
-    assert count == 3
-    count, seen = wanted(size(), 1, current=3, seen=seen, now=10.0)
-    assert count == 3
-    count, seen = wanted(size(), 0, current=3, seen=seen, now=60.0)
-    assert count == 1, "the need of 3 is a minute old, that of 1 is not"
-    count, seen = wanted(size(), 0, current=1, seen=seen, now=70.0)
-    assert count == 0
-    assert len(seen) == 1
-
-
-def test_a_new_controller_keeps_what_runs_for_the_idle_time() -> None:
-    count, seen = wanted(size(), 0, current=2, seen=(), now=5.0)
-    assert count == 2
-    assert wanted(size(), 0, current=2, seen=seen, now=65.0)[0] == 0
-
-
 looks = st.lists(st.tuples(st.floats(0.1, 50), st.integers(0, 9)), min_size=1, max_size=60)
 
 
