@@ -32,25 +32,6 @@ def start(images: int, *, seats: int, running: tuple[int, ...] = ()) -> float | 
     return seconds_to_start(line((seats, running)), Ahead(images=images, steps=10 * images))
 
 
-def test_a_free_seat_is_taken_at_once() -> None:
-    assert start(0, seats=1) == 0.0
-    assert start(1, seats=3, running=(10,)) == 0.0
-
-
-def test_a_seat_is_free_when_its_image_has_done_its_steps() -> None:
-    assert start(0, seats=2, running=(6, 1)) == pytest.approx(0.5)
-    assert start(1, seats=2, running=(6, 1)) == pytest.approx(3.0)
-    assert start(2, seats=2, running=(6, 1)) == pytest.approx(5.5)
-
-
-def test_claimed_images_that_have_not_begun_come_first() -> None:
-    assert start(0, seats=1, running=(2, 10)) == pytest.approx(1.0 + 5.0)
-
-
-def test_an_image_past_its_last_step_frees_its_seat_now() -> None:
-    assert start(0, seats=1, running=(-2,)) == 0.0
-
-
 def test_a_worker_seats_earlier_claims_before_new_ones() -> None:
     full, other = (1, (8, 20)), (1, (30,))
     assert seconds_to_start(line(full, other), Ahead(images=0, steps=0)) == pytest.approx(15.0)
@@ -91,12 +72,6 @@ def test_arrivals_with_a_smaller_lead_count_in_part() -> None:
     assert overtaking(line((1, ()), arrivals=came), near) == 0.0
 
 
-def test_overtaking_delays_the_start() -> None:
-    came = (Arrival(user_id=2, steps=24, lead=0.0),)  # two steps in five seconds, a fifth of what is painted
-    wait = Ahead(images=4, steps=40, lead=1.0, user_id=1)
-    assert seconds_to_start(line((1, ()), arrivals=came), wait) == pytest.approx(5 * 10 * PACE)
-
-
 def flow(**values: float) -> Flow:
     return Flow(**{"seats": 1, "taken": 1, "pace": 1.0, "left": 10.0, "inflow": 0.0, **values})  # type: ignore[arg-type]
 
@@ -104,18 +79,6 @@ def flow(**values: float) -> Flow:
 def test_a_lane_alone_keeps_its_measured_pace() -> None:
     assert faster("a", 10, {"a": flow()}) == 1.0
     assert faster("a", 10, {"a": flow(), "b": flow(taken=0, left=0.0)}) == 1.0
-
-
-def test_a_lane_goes_faster_once_the_other_has_nothing_left() -> None:
-    # Both have half of the devices until the other's 10 steps are done, then this one all of them.
-    assert faster("a", 20, {"a": flow(), "b": flow()}) == pytest.approx((10 + 5) / 20)
-    assert faster("a", 10, {"a": flow(), "b": flow()}) == pytest.approx(1.0)
-
-
-def test_the_inflow_of_the_other_lane_keeps_its_share_of_the_devices() -> None:
-    alone = faster("a", 100, {"a": flow(), "b": flow()})
-    beside = faster("a", 100, {"a": flow(), "b": flow(inflow=0.5)})
-    assert alone < beside < 1.0
 
 
 def worked_off(lane: str, steps: float, flows: dict[str, Flow], *, moment: float = 0.002) -> float:
@@ -186,12 +149,6 @@ def test_a_worker_takes_no_more_than_it_can_claim() -> None:
     full = Line(seats_by_worker=three, pace=1.0)
     assert seconds_to_start(full, Ahead(images=0, steps=0)) == pytest.approx(10.0)
     assert seconds_to_start(full, Ahead(images=1, steps=7)) == pytest.approx(14.0)
-
-
-def test_overtaking_is_shared_by_all_seats() -> None:
-    came = (Arrival(user_id=2, steps=24, lead=0.0),)  # two steps in five seconds, a tenth of what is painted
-    wait = Ahead(images=18, steps=180, lead=1.0, user_id=1)
-    assert seconds_to_start(line((2, ()), arrivals=came), wait) == pytest.approx(10 * 10 * PACE)
 
 
 def test_no_more_than_a_fifth_of_a_lane_is_expected_to_overtake() -> None:
