@@ -398,11 +398,3 @@ async def _ask(database: str, numbers: list[int]) -> list[str]:
     found = [(await store.jobs.enqueue(RECIPE, origin(number))).id for number in numbers]
     await store.close()
     return found
-
-
-def test_help_names_every_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "--help") == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in ("demo", "run", "front", "worker", "imagine", "devices", "block"))

@@ -73,20 +73,6 @@ def test_every_key_of_the_example_has_a_comment_above_it() -> None:
             block = [] if not line else block
 
 
-def test_an_empty_file_is_the_demo(tmp_path: Path) -> None:
-    (tmp_path / "empty.toml").write_text("")
-    assert Config.load(tmp_path / "empty.toml") == Config()
-
-
-def test_a_model_becomes_an_offer() -> None:
-    model = ModelConfig(
-        name="sd", checkpoint="some/model", sizes=("512x512", "768x512"), sampler=Sampler.PNDM
-    )
-    assert model.offer.model == "sd"
-    assert model.offer.sizes == ((512, 512), (768, 512))
-    assert model.offer.sampler is Sampler.PNDM
-
-
 def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -> None:
     offered = ModelConfig(licence="OpenRAIL", licence_link="https://example.org/").offer
     own, other = ModelConfig(licence="MIT"), ModelConfig()
@@ -411,11 +397,6 @@ def test_pages_that_others_reach_need_a_token(host: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("web", [{"port": 9100}, {"host": "127.0.0.1", "port": 9100}, {"host": "0.0.0.0"}])
 def test_pages_on_the_loopback_need_no_token(web: dict[str, object]) -> None:
     assert Config.parse({"web": web}).web.read_token() is None
-
-
-def test_loras_of_a_model_are_offered_by_their_names() -> None:
-    model = ModelConfig(loras={"ink": "loras/ink.safetensors", "paper_cut-2": "p.safetensors"})
-    assert model.offer.loras == ("ink", "paper_cut-2")
 
 
 def test_invalid_names_of_loras_are_refused_by_name() -> None:

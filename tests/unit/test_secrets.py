@@ -108,21 +108,5 @@ def test_no_command_repeats_a_secret_that_is_in_a_wrong_place(
     assert told_secrets(capsys) == []
 
 
-@pytest.mark.parametrize("form", ["", "_FILE"])
-def test_no_variable_tells_a_secret_that_is_in_a_wrong_place(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], secrets: Path, form: str
-) -> None:
-    (secrets / "bot.toml").write_text(document("web.token_file", "token"))
-    for key, value, command in places():
-        if command != "check-config" or "\0" in value:
-            continue
-        name = f"SDJAX__{key.upper().replace('.', '__')}{form}"
-        (secrets / "value").write_text(value)
-        with monkeypatch.context() as variables:
-            variables.setenv(name, "value" if form else value)
-            run(monkeypatch, command, "--config", "bot.toml")
-        assert told_secrets(capsys) == [], (name, value)
-
-
 def test_every_key_that_may_hold_a_secret_is_tried() -> None:
     assert {key.rpartition(".")[2] for key, *_ in places()} >= set(MAY_BE_SECRET)
