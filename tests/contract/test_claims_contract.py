@@ -72,34 +72,6 @@ async def test_many_workers_share_many_lanes_and_every_image_is_claimed_once(
     assert await store.jobs.count_active() == 0
 
 
-async def test_no_lane_and_no_person_starves_in_a_flood_of_requests(
-    store: Store, open_store: OpenStore
-) -> None:
-    for number in range(40):
-        await store.jobs.enqueue(recipe(variants=9), origin(100 + number, user_id=1))
-    stores = [store, await open_store()]
-    room = dict.fromkeys(LANES, 2)
-    for n in range(4):
-        await stores[n % 2].leases.claim(f"worker-{n}", limit=room, ttl=TTL)
-    late = await store.jobs.enqueue(RECIPE, origin(1, user_id=2))
-    rare = await store.jobs.enqueue(recipe(width=512), origin(2, user_id=1))
-    claims = await asyncio.gather(
-        *(stores[n % 2].leases.claim(f"worker-{n}", limit=room, ttl=TTL) for n in range(4))
-    )
-    given = [claim.job_id for some in claims for claim in some]
-    assert rare.id in given
-    assert late.id in given
-
-
-async def test_each_claim_takes_the_cheapest_tags_of_every_lane(store: Store) -> None:
-    await ask(store, people=3)
-    claims = await store.leases.claim("worker", limit=dict.fromkeys(LANES, 6), ttl=TTL)
-    owners = Counter(
-        [((await store.jobs.get(each.job_id)).origin.user_id, each.request.lane) for each in claims]
-    )
-    assert owners == {(user_id, lane): 2 for user_id in range(3) for lane in LANES}
-
-
 @pytest.mark.parametrize(
     "setting",
     [

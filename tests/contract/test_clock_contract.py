@@ -44,17 +44,6 @@ async def test_after_a_clock_jump_living_workers_keep_their_images_and_dead_work
     assert (await store.jobs.get(living.job_id)).state is State.RUNNING
 
 
-async def test_a_retry_time_from_before_the_clock_was_set_back_is_due(store: Store, hands: Hands) -> None:
-    await store.jobs.enqueue(RECIPE, ORIGIN)
-    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
-    (delivery,) = await store.deliveries.undelivered(limit=1)
-    await store.deliveries.retry(delivery, at=store.clock() + 60.0)
-    assert await store.deliveries.undelivered(limit=1) == []
-    hands.wall -= 86_400.0
-    assert [due.id for due in await store.deliveries.undelivered(limit=1)] == [delivery.id]
-
-
 @pytest.mark.parametrize("jump", [-300.0, -86_400.0])
 async def test_a_result_from_before_the_clock_was_set_back_is_due_at_once(
     store: Store, hands: Hands, jump: float

@@ -52,14 +52,6 @@ async def test_caps_hold_for_simultaneous_requests_of_many_people(
     assert sum(isinstance(result, Job) for result in results) == 3
 
 
-async def test_the_last_place_goes_to_one_repeated_interaction(store: Store, open_store: OpenStore) -> None:
-    caps, stores = Caps(waiting=1), [store, await open_store()]
-    results = await all_at_once(
-        *(stores[call % 2].jobs.enqueue(RECIPE, origin(1), caps=caps) for call in range(6))
-    )
-    assert results == [await store.jobs.by_interaction(1)] * 6
-
-
 async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     for number in range(12):

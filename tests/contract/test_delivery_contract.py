@@ -23,15 +23,6 @@ async def due(store: Store) -> Delivery:
     return delivery
 
 
-async def test_results_come_in_the_order_they_became_due(store: Store, clock: Clock) -> None:
-    jobs = []
-    for number in range(3):
-        clock.now += 1
-        jobs.append(await finished(store, number))
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == jobs
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=2)] == jobs[:2]
-
-
 async def test_a_delivered_result_is_delivered_for_good(store: Store) -> None:
     job = await finished(store, 1)
     delivery = await due(store)
@@ -58,17 +49,6 @@ async def test_an_outcome_without_a_message_leaves_the_known_one(store: Store) -
     assert (await store.jobs.get(job.id)).message_id == 55
 
 
-async def test_a_retry_is_due_at_its_time_and_counted(store: Store, clock: Clock) -> None:
-    await finished(store, 1)
-    delivery = await due(store)
-    assert delivery.attempts == 0
-    await store.deliveries.retry(delivery, at=clock.now + 10)
-    assert await store.deliveries.undelivered(limit=10) == []
-    clock.now += 10
-    again = await due(store)
-    assert (again.id, again.attempts) == (delivery.id, 1)
-
-
 async def test_a_deleted_result_names_its_files_and_keeps_nothing_that_was_said(
     store: Store, clock: Clock
 ) -> None:
@@ -82,12 +62,6 @@ async def test_a_deleted_result_names_its_files_and_keeps_nothing_that_was_said(
     assert {image.notes for image in deleted.images} == {Notes()}
     assert {image.artifact for image in deleted.images} == {None}
     assert await store.deliveries.undelivered(limit=10) == []
-
-
-async def test_a_file_that_another_job_shows_is_not_named_for_deletion(store: Store) -> None:
-    first, second = await finished(store, 1), await finished(store, 2)
-    assert await store.deliveries.delete_result(first.id, user_id=None) == []
-    assert await store.deliveries.delete_result(second.id, user_id=None) == ["aa/aa.png"]
 
 
 async def test_only_the_owner_or_a_moderator_deletes(store: Store) -> None:

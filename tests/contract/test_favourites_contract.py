@@ -98,13 +98,6 @@ async def test_a_star_is_taken_from_one_persons_one_job(store: Store) -> None:
     assert await store.favourites.of(OTHER) == [jobs[0].id]
 
 
-async def test_favourites_come_in_the_order_of_their_ids(store: Store) -> None:
-    jobs = [await store.jobs.enqueue(RECIPE, origin(number)) for number in range(8)]
-    for job in jobs:
-        await store.favourites.add(ME, job.id)
-    assert await store.favourites.of(ME) == sorted(job.id for job in jobs)
-
-
 async def test_a_deleted_result_is_nobodys_new_favourite(store: Store) -> None:
     job = await delivered(store, 1, PICTURE)
     await store.deliveries.delete_result(job.id, user_id=None)

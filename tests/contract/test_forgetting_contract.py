@@ -18,7 +18,7 @@ from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import By
-from bot.store.tables.queue import last_tags, turns
+from bot.store.tables.queue import turns
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
 HERE, MINA, OMAR = 21, 11, 12
@@ -94,13 +94,6 @@ async def test_an_erased_delivery_does_not_settle_a_new_one_with_the_same_id(sto
     await store.deliveries.claim("front", limit=1)
     await store.deliveries.mark_delivered(old, outcome="edited", message_id=9)
     assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [following]
-
-
-async def test_only_files_that_a_person_uploaded_count_as_sent_by_the_person(store: Store) -> None:
-    first = await asked(store, 1, PICTURE)
-    repeat = await asked(store, 2, OTHER, of=first, user_id=OMAR)
-    assert await store.erasure.files_sent([first]) == {UPLOAD}
-    assert await store.erasure.files_sent([repeat]) == set()
 
 
 async def test_an_upload_that_others_remixed_stays_its_senders(store: Store) -> None:
@@ -179,21 +172,6 @@ async def test_a_bot_may_be_in_more_servers_than_a_statement_takes_values(store:
     clock.now += 10
     await store.erasure.note_presence([HERE + number for number in range(40_000)])
     assert await store.erasure.departed(before=clock.now) == []
-
-
-async def test_a_persons_share_is_deleted_when_the_person_has_no_jobs(store: Store) -> None:
-    job = await store.jobs.enqueue(RECIPE, origin(1))
-    await store.erasure.erase_share(MINA)
-    assert await _last_tag(store) is not None
-    await store.erasure.erase([job.id])
-    await store.erasure.erase_share(MINA)
-    assert await _last_tag(store) is None
-
-
-async def _last_tag(store: Store) -> float | None:
-    async with store.shared.database.read() as connection:
-        tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
-        return tag
 
 
 async def test_a_server_with_only_styles_wildcards_or_rules_is_erased_too(store: Store, clock: Clock) -> None:

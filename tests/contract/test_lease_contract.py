@@ -11,13 +11,14 @@ from stores import TTL, Clock, OpenStore
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Notes, State
 from bot.store import Store
+from bot.store.queue.leases import FURTHEST_LEASE
 from sdjax_engine.request import PromptFacts
 
 WIDE = recipe(width=256)
 
 
-async def claim_one(store: Store, worker: str = "worker") -> Claim:
-    (claim,) = await store.leases.claim(worker, limit=1, ttl=TTL)
+async def claim_one(store: Store, worker: str = "worker", *, ttl: float = TTL) -> Claim:
+    (claim,) = await store.leases.claim(worker, limit=1, ttl=ttl)
     return claim
 
 
@@ -28,11 +29,6 @@ async def test_a_claim_has_the_recipe_of_its_image(store: Store, clock: Clock) -
     assert {(claim.job_id, claim.expires_at) for claim in claims} == {(job.id, clock.now + TTL)}
     running = await store.jobs.get(job.id)
     assert (running.state, running.started_at) == (State.RUNNING, clock.now)
-
-
-async def test_nothing_waiting_gives_no_claim(store: Store) -> None:
-    assert await store.leases.claim("worker", limit=5, ttl=TTL) == []
-    assert await store.leases.claim("worker", limit={}, ttl=TTL) == []
 
 
 async def test_claims_are_in_fair_order_over_all_lanes(store: Store) -> None:
@@ -170,19 +166,6 @@ async def test_a_heartbeat_returns_lost_and_cancelled_images(store: Store, clock
     }
 
 
-async def test_a_completed_job_is_done_and_its_result_due(store: Store, clock: Clock) -> None:
-    await store.jobs.enqueue(RECIPE, ORIGIN)
-    claim = await claim_one(store)
-    clock.now += 3
-    job = await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.5)
-    assert (job.state, job.finished_at) == (State.DONE, clock.now)
-    assert [(image.artifact, image.step) for image in job.images] == [
-        ("aa/aa.png", RECIPE.num_inference_steps)
-    ]
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [job]
-    assert await store.jobs.active() == []
-
-
 async def test_the_prompt_notes_of_painting_are_kept_with_each_image(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     long, plain, untold = await store.leases.claim("worker", limit=3, ttl=TTL)
@@ -209,21 +192,18 @@ async def test_an_image_that_breaks_the_engine_twice_fails(store: Store) -> None
     assert waiting.state is State.WAITING
 
 
-async def test_nothing_is_delivered_before_the_last_image(store: Store) -> None:
-    await store.jobs.enqueue(recipe(variants=2), ORIGIN)
-    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)
-    assert (await store.leases.complete(first, artifact="aa/aa.png", seconds=1.0)).state is State.RUNNING
-    assert await store.deliveries.undelivered(limit=10) == []
-    await store.leases.complete(second, artifact="bb/bb.png", seconds=1.0)
-    assert len(await store.deliveries.undelivered(limit=10)) == 1
-
-
-async def test_a_job_with_a_failed_image_delivers_the_others(store: Store) -> None:
+async def test_a_job_with_a_failed_image_delivers_the_others_once_all_have_ended(
+    store: Store, clock: Clock
+) -> None:
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     bad, good = await store.leases.claim("worker", limit=2, ttl=TTL)
     await store.leases.fail(bad, failure="nan")
+    assert await store.deliveries.undelivered(limit=10) == []
+    clock.now += 3
     job = await store.leases.complete(good, artifact="aa/aa.png", seconds=1.0)
-    assert job.state is State.DONE
+    assert (job.state, job.finished_at) == (State.DONE, clock.now)
+    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [job]
+    assert await store.jobs.active() == []
     assert [(image.state, image.artifact, image.failure) for image in job.images] == [
         (State.FAILED, None, "nan"),
         (State.DONE, "aa/aa.png", None),
@@ -284,8 +264,10 @@ async def test_a_final_state_never_changes(store: Store, clock: Clock) -> None:
 async def test_an_image_given_back_keeps_its_place(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     claim = await claim_one(store)
+    await store.leases.heartbeat({claim: 5}, ttl=TTL)
     await store.leases.give_back(claim)
-    assert (await store.jobs.get(claim.job_id)).state is State.WAITING
+    given_back = await store.jobs.get(claim.job_id)
+    assert (given_back.state, given_back.images[0].step) == (State.WAITING, 0)
     again = await claim_one(store)
     assert again.image_id == claim.image_id
     assert again.fencing_token > claim.fencing_token
@@ -370,6 +352,26 @@ async def test_run_times_are_a_moving_mean_of_each_lane(store: Store) -> None:
     # each takes a fifth of the difference away
     assert await store.leases.run_seconds(RECIPE.lane) == pytest.approx(4.0 - 2.0 * 0.8**8)
     assert await store.leases.run_seconds(WIDE.lane) is None
+
+
+async def test_a_lease_that_ends_too_far_ahead_is_taken_back(store: Store) -> None:
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    await claim_one(store, ttl=FURTHEST_LEASE)
+    assert await store.leases.expire() == 0
+    assert await store.leases.expire(longest=FURTHEST_LEASE - 1) == 1
+    await claim_one(store, ttl=FURTHEST_LEASE + 1)
+    assert await store.leases.expire() == 1
+
+
+async def test_a_job_keeps_the_time_of_its_first_start(store: Store, clock: Clock) -> None:
+    await store.jobs.enqueue(recipe(variants=2), ORIGIN)
+    first = clock.now
+    claim = await claim_one(store)
+    clock.now += 5
+    await claim_one(store)
+    assert (await store.jobs.get(claim.job_id)).started_at == first
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    assert (await store.jobs.get(claim.job_id)).started_at == first
 
 
 async def test_an_abandoned_call_leaves_the_store_usable(store: Store) -> None:

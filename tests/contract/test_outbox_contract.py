@@ -77,14 +77,6 @@ async def test_the_retry_time_is_kept_and_one_beyond_the_longest_pause_is_due(
     assert (due.attempts, due.fencing_token) == (2, 3)
 
 
-async def test_a_result_that_was_never_tried_is_due_whatever_the_clock_says(
-    store: Store, clock: Clock
-) -> None:
-    job = await finished(store, 1)
-    clock.now -= 60
-    assert (await claim_one(store)).job.id == job.id
-
-
 async def test_marking_says_whether_the_person_still_wants_the_result_and_notes_its_message(
     store: Store,
 ) -> None:
@@ -103,15 +95,6 @@ async def test_a_deletion_settles_its_own_delivery_at_its_time(store: Store, clo
     assert (row.outcome, row.settled_at) == (DELETED, clock.now)
     assert (await row_of(store, kept)).outcome is None
     assert (await store.jobs.get(kept.id)).images[0].artifact == "aa/2.png"
-
-
-async def test_a_second_deletion_keeps_the_time_of_the_first(store: Store, clock: Clock) -> None:
-    job = await finished(store, 1)
-    await store.deliveries.delete_result(job.id, user_id=1)
-    first = clock.now
-    clock.now += 5
-    assert await store.deliveries.delete_result(job.id, user_id=1) == []
-    assert (await store.jobs.get(job.id)).deleted_at == first
 
 
 async def test_what_was_delivered_stays_delivered_when_the_result_is_deleted(

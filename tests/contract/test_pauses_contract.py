@@ -39,16 +39,6 @@ async def claimed(store: Store) -> list[str]:
     return [each.job_id for each in by_all]
 
 
-async def test_images_of_a_paused_server_are_not_claimed_until_it_is_resumed(store: Store) -> None:
-    here, there = await ask(store, 1, user_id=RAVI), await ask(store, 2, user_id=OMAR, guild_id=ELSEWHERE)
-    direct = await ask(store, 3, user_id=MINA, guild_id=None)
-    await store.moderation.pause(SERVER, MODERATOR)
-    assert await claimed(store) == [there.id, direct.id]
-    assert (await store.jobs.get(here.id)).state is State.WAITING
-    await store.moderation.resume(SERVER, MODERATOR)
-    assert set(await claimed(store)) == {here.id, there.id, direct.id}
-
-
 async def test_a_request_in_a_pause_waits_for_its_end(store: Store) -> None:
     await store.moderation.pause(IN_CHANNEL, MODERATOR)
     job = await ask(store, 1)

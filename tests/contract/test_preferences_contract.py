@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.store import Store
-from bot.store.people.preferences import Owner, Scope, owners_at
+from bot.store.people.preferences import Owner, Scope
 
 ME = Owner(scope=Scope.ME, id=2**62)
 CHANNEL = Owner(scope=Scope.CHANNEL, id=5, guild_id=7)
@@ -15,11 +15,6 @@ async def test_each_owner_has_its_own_options_returned_in_the_order_of_the_call(
     await store.preferences.put(SERVER, {"size": "512x512"})
     found = await store.preferences.of(SERVER, CHANNEL, ME)
     assert found == [{"size": "512x512"}, {}, {"steps": 30, "negative_prompt": "안개"}]
-
-
-async def test_the_same_id_in_another_scope_is_another_owner(store: Store) -> None:
-    await store.preferences.put(SERVER, {"steps": 9})
-    assert await store.preferences.of(Owner(scope=Scope.ME, id=SERVER.id)) == [{}]
 
 
 async def test_options_are_replaced_as_a_whole_and_deleted_by_an_empty_set(store: Store) -> None:
@@ -62,10 +57,3 @@ async def test_replaced_options_still_go_with_their_server(store: Store) -> None
     await store.preferences.put(CHANNEL, {"steps": 8})
     await store.erasure.erase_preferences(guild_id=7)
     assert await store.preferences.of(CHANNEL) == [{}]
-
-
-def test_the_owners_at_a_place_are_the_person_then_the_channel_then_the_server() -> None:
-    me = Owner(scope=Scope.ME, id=1)
-    assert owners_at(user_id=1, channel_id=5, guild_id=7) == [me, CHANNEL, SERVER]
-    assert owners_at(user_id=1, channel_id=5, guild_id=None) == [me]
-    assert owners_at(user_id=1, channel_id=None, guild_id=7) == [me]

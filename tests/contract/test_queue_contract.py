@@ -192,12 +192,6 @@ async def test_counts_tell_jobs_in_every_state(store: Store) -> None:
     }
 
 
-async def test_the_message_of_a_job_is_remembered(store: Store) -> None:
-    job = await store.jobs.enqueue(RECIPE, ORIGIN)
-    await store.jobs.set_message(job.id, 77)
-    assert (await store.jobs.get(job.id)).message_id == 77
-
-
 async def test_a_waiting_job_is_cancelled_and_its_owner_told(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     cancelled = await store.jobs.cancel(job.id, user_id=ORIGIN.user_id)
