@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -21,6 +22,8 @@ from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.rows.audit import By
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images, jobs
 
 ARTIST, HERE, FRONT = 11, 21, "front"
 BY = By(actor_id=91, guild_id=HERE)
@@ -96,6 +99,31 @@ async def test_an_unreadable_result_waits_for_a_front_that_can_read_it(store: St
             )
         ).one()
     assert row == (None, 0, None), "no front has adopted, claimed or settled it"
+
+
+async def test_however_many_are_unreadable_they_hide_no_readable_one(store: Store) -> None:
+    first, second = await pair(store, "sampler", painted=True)
+    async with store.shared.database.write() as connection:
+        for table, key in ((jobs, "id"), (images, "id"), (outbox, "id")):
+            where = table.c.id == first.id if table is jobs else table.c.job_id == first.id
+            row = dict((await connection.execute(sa.select(table).where(where))).one()._mapping)
+            await connection.execute(sa.insert(table), [copied(row, key, number) for number in range(600)])
+        last = sa.update(outbox).where(outbox.c.job_id == second.id)
+        await connection.execute(last.values(next_try_at=store.clock(), id=10_000))
+    assert [each.job.id for each in await store.deliveries.claim(FRONT, limit=2)] == [second.id]
+    assert [job.id for job in await store.jobs.history(ARTIST, limit=1)] == []
+    waiting = await store.jobs.enqueue(recipe(seed=3), origin(9_999, user_id=12, front=None))
+    async with store.shared.database.write() as connection:
+        later = sa.update(images).where(images.c.job_id.not_in([waiting.id, second.id]))
+        await connection.execute(later.values(state=State.WAITING, tag=0.0))
+    assert [claim.job_id for claim in await store.leases.claim("worker", limit=1, ttl=TTL)] == [waiting.id]
+
+
+def copied(row: dict[str, Any], key: str, number: int) -> dict[str, Any]:
+    """A row of another job."""
+    changed = {"id": f"copy{number}" if isinstance(row["id"], str) else 1_000 + number}
+    changed |= {"job_id": f"copy{number}"} if "job_id" in row else {"interaction_id": 1_000 + number}
+    return {**row, **changed, key: changed["id"]}
 
 
 async def test_notes_of_a_newer_version_are_left_out(store: Store) -> None:

@@ -164,14 +164,14 @@ class Files(Verbs):
             .join(files, files.c.name == images.c.artifact)
             .where(files.c.state == FileState.WANTED, files.c.changed_at > now - WANTED_SECONDS, free)
             .where(images.c.lane.in_([str(lane) for lane in lanes]))
-            .order_by(files.c.changed_at, files.c.name)
+            .order_by(files.c.changed_at, files.c.name, images.c.id)
             .with_for_update(skip_locked=True, of=files)
         )
         async with self._database.read() as connection:  # called often, and files are rarely lost
             if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
                 return []
         async with self._database.write() as connection:
-            found = await readable_rows(connection, statement, files.c.name, limit=limit)
+            found = await readable_rows(connection, statement, limit=limit)
             rows = {row.name: row for row in found}
             if rows:
                 mine = sa.update(files).where(files.c.name.in_(rows))

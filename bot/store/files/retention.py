@@ -197,10 +197,10 @@ class Retention(Verbs):
         if known == found.keys():
             return
         now = self._clock()
-        anew = {"state": FileState.KEPT, "changed_at": now, "used_at": now}
+        kept = {"state": FileState.KEPT, "changed_at": now, "used_at": now}
         async with self._database.write() as connection:
             for name, size in sorted(found.items() - {(name, found[name]) for name in known}):
-                there = insert(connection, files).values(name=name, bytes=size, **anew)
+                there = insert(connection, files).values(name=name, bytes=size, **kept)
                 await connection.execute(
                     there.on_conflict_do_update(
                         index_elements=[files.c.name], set_={"bytes": size}, where=files.c.bytes.is_(None)

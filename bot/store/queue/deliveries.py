@@ -128,7 +128,8 @@ async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bo
     await forget_words(connection, job_id)
     there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
     changed = await connection.execute(there.values(deleted_at=now))
-    unsent = sa.update(outbox).where(outbox.c.job_id == job_id, UNSETTLED)
+    # What was claimed before may have been posted: its front looks for the message, and deletes it.
+    unsent = sa.update(outbox).where(outbox.c.job_id == job_id, UNSETTLED, outbox.c.fencing_token == 0)
     await connection.execute(unsent.values(outcome=DELETED, settled_at=now))
     return bool(changed.rowcount)
 

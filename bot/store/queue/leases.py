@@ -290,7 +290,7 @@ async def _first_images(
     rows: list[Any] = []
     left: list[float] = []
     for look, room in looks:
-        found = await readable_rows(connection, look, images.c.job_id, limit=room + 1)
+        found = await readable_rows(connection, look, limit=room + 1)
         rows += found[:room]
         left += [row.tag for row in found[room:]]
     return sorted(rows, key=lambda row: (row.tag, row.id)), left
@@ -309,8 +309,8 @@ async def _lease(
 ) -> dict[int, int]:
     token = images.c.fencing_token + 1
     lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token}
-    anew = {"step": 0, "begun": False, "trouble": None}
-    leased = move(State.RUNNING, images.c.id.in_(image_ids), **anew, **lease)
+    reset = {"step": 0, "begun": False, "trouble": None}
+    leased = move(State.RUNNING, images.c.id.in_(image_ids), **reset, **lease)
     statement = leased.returning(images.c.id, images.c.fencing_token)
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 

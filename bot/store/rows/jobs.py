@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,7 +18,9 @@ from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
 from sdjax_engine.scores import PictureScores
 
-MOST_NEWER = 500  # requests of a newer version that one look passes over
+T = TypeVar("T")
+
+MOST_ROWS = 1000  # that one statement reads while it looks for readable ones
 LARGEST_ID = 2**63 - 1  # that a column of the database takes
 
 
@@ -29,21 +31,35 @@ async def check_readable(connection: AsyncConnection, job_id: str) -> None:
         raise UnreadableJob(job=job_id)
 
 
-async def readable_rows(
-    connection: AsyncConnection, look: sa.Select[Any], key: sa.ColumnElement[Any], *, limit: int
-) -> list[Any]:
-    """Return up to `limit` rows whose `recipe` this version can read; the others are left to newer workers.
+async def first_readable(
+    connection: AsyncConnection,
+    look: sa.Select[Any],
+    read: Callable[[Sequence[Any]], Awaitable[Sequence[T]]],
+    *,
+    limit: int,
+) -> list[T]:
+    """Return the first `limit` rows of an ordered select, as `read` makes plain data of them.
 
-    `key` is a column of the rows: rows with the same `key` as an unreadable row are skipped with it.
+    `read` leaves out rows that this version cannot read. They hide no other row, however many they are.
     """
-    newer: set[Any] = set()
+    found: list[T] = []
+    passed, size = 0, limit
     while True:
-        others = look.where(key.not_in(newer)) if newer else look
-        found = list(await connection.execute(others.limit(limit)))
-        readable = [row for row in found if is_readable(row.recipe)]
-        if len(readable) == len(found) or len(newer) > MOST_NEWER:
-            return readable
-        newer |= {row._mapping[key] for row in found if not is_readable(row.recipe)}
+        rows = list(await connection.execute(look.offset(passed).limit(size)))
+        found += await read(rows)
+        passed += len(rows)
+        if len(found) >= limit or len(rows) < size:
+            return found[:limit]
+        size = min(2 * size, MOST_ROWS)
+
+
+async def readable_rows(connection: AsyncConnection, look: sa.Select[Any], *, limit: int) -> list[Any]:
+    """Return up to `limit` rows whose `recipe` this version can read; newer workers paint the others."""
+
+    async def read(rows: Sequence[Any]) -> list[Any]:
+        return [row for row in rows if is_readable(row.recipe)]
+
+    return await first_readable(connection, look, read, limit=limit)
 
 
 def offer_values(offer: Offer) -> dict[str, Any]:
@@ -111,14 +127,11 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
 
 async def load_first(connection: AsyncConnection, look: sa.Select[Any], *, limit: int) -> list[Job]:
     """Return the first `limit` jobs of a select of ids that this version can read."""
-    passed: set[str] = set()
-    while True:
-        others = look.where(jobs.c.id.not_in(passed)) if passed else look
-        job_ids = list(await connection.scalars(others.limit(limit)))
-        found = await load_jobs(connection, job_ids)
-        if len(found) == len(job_ids) or len(passed) > MOST_NEWER:
-            return found
-        passed |= set(job_ids) - {job.id for job in found}
+
+    async def read(rows: Sequence[Any]) -> list[Job]:
+        return await load_jobs(connection, [row.id for row in rows])
+
+    return await first_readable(connection, look, read, limit=limit)
 
 
 async def unreadable_among(

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.outbox import Due, Outgoing
 from bot.store.database.database import Verbs, insert
-from bot.store.rows.jobs import MOST_NEWER
+from bot.store.rows.jobs import first_readable
 from bot.store.tables.outbox import outbox
 
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
@@ -74,20 +74,16 @@ class OutboxVerbs(Verbs, Generic[D]):
 
     async def _readable(self, connection: AsyncConnection, look: sa.Select[Any], *, limit: int) -> list[D]:
         """Return the first `limit` messages of `look` that this version can read."""
-        passed: set[int] = set()
-        while True:
-            others = look.where(outbox.c.id.not_in(passed)) if passed else look
-            rows = list(await connection.execute(others.limit(limit)))
+
+        async def read(rows: Sequence[Any]) -> list[D]:
             shown = await self._load(connection, rows)
-            if len(shown) == len(rows) or len(passed) > MOST_NEWER:
-                return [
-                    self.due(
-                        id=row.id, attempts=row.attempts, fencing_token=row.fencing_token, **shown[row.id]
-                    )
-                    for row in rows
-                    if row.id in shown
-                ]
-            passed |= {row.id for row in rows} - shown.keys()
+            return [
+                self.due(id=row.id, attempts=row.attempts, fencing_token=row.fencing_token, **shown[row.id])
+                for row in rows
+                if row.id in shown
+            ]
+
+        return await first_readable(connection, look, read, limit=limit)
 
     def _of(self, front: str, look: sa.Select[Any]) -> sa.Select[Any]:
         """Return those messages of a select that this front may send."""
@@ -137,10 +133,9 @@ async def renew(
 
     An attempt under way can no longer settle them. Any front may send them.
     """
-    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
-    token = {"fencing_token": outbox.c.fencing_token + 1, "front": None}
+    due = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
     theirs = sa.update(outbox).where(SUBJECTS[kind].in_(subjects))
-    await connection.execute(theirs.values({**anew, **token}))
+    await connection.execute(theirs.values(**due, fencing_token=outbox.c.fencing_token + 1, front=None))
 
 
 async def ended(connection: AsyncConnection, due: Due, **values: Any) -> bool:

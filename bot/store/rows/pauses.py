@@ -50,7 +50,7 @@ async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int
 async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
     """Unmark the jobs that no other pause holds; the row of the ended pause is deleted already."""
     job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & ~IS_PAUSED)
-    await _tag_anew(connection, job_ids)
+    await _retag(connection, job_ids)
     await _mark(connection, job_ids, paused=False)
 
 
@@ -76,7 +76,7 @@ async def _mark(connection: AsyncConnection, job_ids: Sequence[str], *, paused: 
         await connection.execute(sa.update(jobs).where(jobs.c.id.in_(some)).values(paused=paused))
 
 
-async def _tag_anew(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
+async def _retag(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
     """Move the tags of each person's waiting images in these jobs: the first starts at virtual time."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.share, jobs.c.user_id
     look = sa.select(*columns, session_jobs.c.session_id).join(jobs, jobs.c.id == images.c.job_id)
