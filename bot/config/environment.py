@@ -23,6 +23,7 @@ from bot.config.text_files import read_text_file
 from bot.telemetry.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
+SECRETS = ("DISCORD_TOKEN", PREFIX)  # what names of variables begin with that hold some, as passwords
 _SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)
 _PARTS = re.compile(r"([a-z_]+)|(\d+)")
 _SOURCES = (
@@ -90,6 +91,11 @@ class Overlaid:
             return sentence
         parts = _PARTS.findall(found[1])
         return self.say(tuple(key or int(number) - 1 for key, number in parts), found[2])
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that needs no secret of the configuration."""
+    return {name: value for name, value in environ.items() if not name.startswith(SECRETS)}
 
 
 def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type[BaseModel]) -> Overlaid:

@@ -55,14 +55,14 @@ async def examine(
             turn = asyncio.Lock()
             seconds = {painting.DEVICES: DEVICE_SECONDS, painting.CHECKPOINTS: CHECKPOINT_SECONDS}
             checks += [
-                Check(part=part, find=partial(_in_turn, turn, file, part), seconds=limit)
+                Check(part=part, find=partial(_in_turn, turn, config, part), seconds=limit)
                 for part, limit in seconds.items()
             ]
         async for finding in run(checks):
             yield finding
 
 
-async def _in_turn(turn: asyncio.Lock, file: Path | None, part: str) -> AsyncIterator[Finding]:
+async def _in_turn(turn: asyncio.Lock, config: Config, part: str) -> AsyncIterator[Finding]:
     async with turn:
-        async for finding in painting.in_process(file, part):
+        async for finding in painting.in_process(config, part):
             yield finding

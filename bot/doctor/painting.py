@@ -1,7 +1,8 @@
 """The devices and the checkpoints, looked at in a process of their own.
 
-A driver may hang or end its process. So the doctor starts `python -m bot.doctor.painting FILE LOOK`, reads
-one JSON object a line, and kills the process at its time limit. If the doctor dies, the process ends too.
+A driver may hang or end its process. So the doctor starts `python -m bot.doctor.painting LOOK`, writes the
+sections `models` and `engine` to it, reads one JSON object a line, and kills it at its time limit. If the
+doctor dies, the process ends too.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from bot.app.named_weights import mistakes_in_checkpoint, mistakes_in_parts
 from bot.config import Config, ModelConfig
+from bot.config.environment import without_secrets
 from bot.doctor.findings import Finding, well, wrong
 from sdjax_engine.errors import EngineError
 
@@ -25,20 +26,24 @@ LAST_LINES = 400  # characters of a failed process's last line
 KILL_SECONDS = 5.0  # a process in a driver that hangs may not die of SIGKILL either
 
 
-async def in_process(file: Path | None, look: str) -> AsyncIterator[Finding]:
+async def in_process(config: Config, look: str) -> AsyncIterator[Finding]:
     """Yield the findings of the process; kill it if it still runs when this generator ends."""
     # JAX must not take the memory of a GPU that a running worker uses.
-    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = {**without_secrets(os.environ), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot.fleet.child", str(os.getpid())),
-        *(sys.executable, "-m", "bot.doctor.painting", str(file or ""), look),
-        stdin=asyncio.subprocess.DEVNULL,
+        *(sys.executable, "-m", "bot.doctor.painting", look),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=environment,
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
+    needed = config.model_dump_json(include={"models", "engine"}, exclude_unset=True)
+    process.stdin.write(needed.encode())
+    process.stdin.close()
     errors = asyncio.ensure_future(process.stderr.read())
     try:
         async for line in process.stdout:
@@ -122,9 +127,9 @@ def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int | No
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}
 
 
-def main(file: str, look: str) -> None:
-    """Print the findings of one look, one JSON object a line."""
-    config = Config.load(file or None)
+def main(look: str) -> None:
+    """Print the findings of one look at the configuration from standard input, one JSON object a line."""
+    config = Config.parse(json.load(sys.stdin))
     try:
         for finding in LOOKS[look](config):
             print(json.dumps(dataclasses.asdict(finding)), flush=True)  # noqa: T201 - read by `in_process`

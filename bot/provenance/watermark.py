@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from bot.config.environment import PREFIX
+from bot.config.environment import without_secrets
 from bot.domain.errors import ConfigurationError
 from bot.provenance.payload import bits_of, number_in
 from sdjax_engine.watermark_tasks import (
@@ -37,7 +37,6 @@ from sdjax_engine.watermark_tasks import (
 
 PROGRAM = (sys.executable, "-m", "sdjax_engine.watermark")
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu"}  # the devices belong to the worker, and a TPU to one process
-SECRETS = ("DISCORD_TOKEN", PREFIX)  # what names of variables begin with that hold some, as passwords
 STRENGTH = 1.25  # of variant P
 EDGE, MOST_EDGE = 0.01, 50  # the edge over which the mark fades in: a share of the side, and pixels
 ROWS = 64  # of a picture that are changed at a time, for the memory's sake
@@ -49,7 +48,7 @@ Numbers = npt.NDArray[np.float32]
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the process, without the secrets of the configuration."""
-    return {name: value for name, value in environ.items() if not name.startswith(SECRETS)} | ENVIRONMENT
+    return without_secrets(environ) | ENVIRONMENT
 
 
 class WatermarkFailed(Exception):

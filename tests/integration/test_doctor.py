@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import signal
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from bot.sandbox.server import Sandbox
 from sdjax_engine.memory import residency
 
 LOOKING = """
-import asyncio, pathlib, sys
+import asyncio
+from bot.config import Config
 from bot.doctor import painting
 async def look():
-    async for _ in painting.in_process(pathlib.Path(sys.argv[1]), painting.DEVICES):
+    async for _ in painting.in_process(Config(), painting.DEVICES):
         pass
 asyncio.run(look())
 """
@@ -118,13 +119,10 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    file = tmp_path / "bot.toml"
-    demo = '[[models]]\nname = "demo"\nloras = { ink = "no/ink.safetensors" }\n'
+    demo = {"name": "demo", "loras": {"ink": "no/ink.safetensors"}}
     others = {"lost": f"{tmp_path}/lost", "fetched": "some/where"}
-    file.write_text(
-        demo + "".join(f'[[models]]\nname = "{a}"\ncheckpoint = "{b}"\n' for a, b in others.items())
-    )
-    findings = await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
+    config = Config.parse({"models": [demo, *({"name": a, "checkpoint": b} for a, b in others.items())]})
+    findings = await found(lambda: painting.in_process(config, painting.CHECKPOINTS), seconds=120)
     told = {finding.text.split()[0].rstrip(":"): finding for finding in findings}
     assert findings[0].well
     assert "which fits" in findings[0].text
@@ -136,44 +134,50 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
 @pytest.mark.parametrize(
     ("engine", "most", "helps"),  # the demo takes 21.4 MiB in float32, and half of it in bfloat16
     [
-        ("device_memory_gib = 0.015", 2**30, ["use bfloat16", "raise engine.device_memory_gib"]),
-        ("device_memory_gib = 0.001", 2**30, ["raise engine.device_memory_gib"]),
-        ("device_memory_gib = 0.015", 2**24, ["use bfloat16"]),
-        ("device_memory_gib = 0.001", 2**24, []),
-        ('device_memory_gib = 0.001\ndtype = "bfloat16"', None, ["raise engine.device_memory_gib"]),
-        ("", 2**24, ["use bfloat16"]),
-        ("", 2**20, []),
-        ('dtype = "bfloat16"', 2**20, []),
+        ({"device_memory_gib": 0.015}, 2**30, ["use bfloat16", "raise engine.device_memory_gib"]),
+        ({"device_memory_gib": 0.001}, 2**30, ["raise engine.device_memory_gib"]),
+        ({"device_memory_gib": 0.015}, 2**24, ["use bfloat16"]),
+        ({"device_memory_gib": 0.001}, 2**24, []),
+        ({"device_memory_gib": 0.001, "dtype": "bfloat16"}, None, ["raise engine.device_memory_gib"]),
+        ({}, 2**24, ["use bfloat16"]),
+        ({}, 2**20, []),
+        ({"dtype": "bfloat16"}, 2**20, []),
     ],
 )
 def test_a_checkpoint_that_no_device_holds_is_a_problem(
     *,
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    engine: str,
+    engine: dict[str, object],
     most: int | None,
     helps: list[str],
 ) -> None:
     monkeypatch.setattr(residency, "most_memory", lambda _mesh: most)
-    file = tmp_path / "bot.toml"
-    file.write_text(f"[engine]\n{engine}\n")
-    painting.main(str(file), painting.CHECKPOINTS)
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"engine": engine})))
+    painting.main(painting.CHECKPOINTS)
     (finding,) = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
     assert not finding.well
     assert finding.text.endswith(f": {', or '.join(['offer a smaller checkpoint', *helps])}.")
 
 
-async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(tmp_path: Path) -> None:
-    os.mkfifo(file := tmp_path / "bot.toml")  # a reader hangs, because nothing is written
-    told = problems(await found(lambda: painting.in_process(file, painting.DEVICES), seconds=2))
+@pytest.fixture
+def hanging_jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that start now hang once they import JAX, as in a driver that hangs."""
+    (tmp_path / "jax.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("hanging_jax")
+async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time() -> None:
+    told = problems(await found(lambda: painting.in_process(Config(), painting.DEVICES), seconds=2))
     assert "no answer within 2 s" in told
-    assert not [child for child in psutil.Process().children(recursive=True) if str(file) in child.cmdline()]
+    children = psutil.Process().children(recursive=True)
+    assert not [child for child in children if painting.__name__ in child.cmdline()]
 
 
+@pytest.mark.usefixtures("hanging_jax")
 async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Path) -> None:
-    os.mkfifo(file := tmp_path / "bot.toml")
-    doctor = await start(str(file), err=tmp_path / "err", program=("-c", LOOKING), forked=True)
+    doctor = await start(err=tmp_path / "err", program=("-c", LOOKING), forked=True)
     looking: list[psutil.Process] = []
 
     async def looks() -> bool:
@@ -189,12 +193,22 @@ async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Pat
     assert not alive
 
 
-async def test_a_process_of_a_look_that_dies_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "bot.toml"
-    file.write_text("")
+async def test_a_process_of_a_look_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_PLATFORMS", "no_such_platform")
     assert "no_such_platform" in problems(
-        await found(lambda: painting.in_process(file, painting.DEVICES), seconds=120)
+        await found(lambda: painting.in_process(Config(), painting.DEVICES), seconds=120)
     )
+
+
+async def test_a_process_of_a_look_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "said"
+    (tmp_path / "jax.py").write_text(
+        f"import os, sys\nopen({str(said)!r}, 'w').write(repr((sys.stdin.read(), dict(os.environ))))\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("DISCORD_TOKEN", "a-secret")
+    monkeypatch.setenv("SDJAX__QUEUE__DATABASE", "postgresql+asyncpg://bot:a-secret@host/queue")
+    config = Config.load(None)
+    await found(lambda: painting.in_process(config, painting.DEVICES), seconds=60)
+    assert "PYTHONPATH" in said.read_text()
+    assert "a-secret" not in said.read_text()

@@ -47,7 +47,7 @@ async def test_the_devices_are_opened_by_one_process_at_a_time(
 ) -> None:
     opened: list[str] = []
 
-    async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
+    async def in_process(_config: Config, look: str) -> AsyncIterator[Finding]:
         opened.append(look)
         await asyncio.sleep(0)
         yield Finding(part=look, well=len(opened) == 1, text=f"{opened} at once")
