@@ -1,8 +1,8 @@
 """The outbox: sends every message that is due, and stores how it ended, whatever dies in between.
 
 Each kind of messages says how one is claimed, sent and settled. A message that is sent again is searched for
-before it is posted, so a crash between sending and settling shows nothing twice. If a message was sent and
-not settled, only the settling is retried.
+before it is posted, so a crash between sending and settling shows nothing twice. While the store cannot be
+written, only the settling of what was sent is retried.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from bot.delivery.refusals import DeliveryDelayed
@@ -70,7 +69,6 @@ class Outbox(ABC, Generic[D, S]):
         self._clock = clock
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unsettled: dict[int, tuple[D, S]] = {}
         self._claiming = asyncio.Lock()
 
     @abstractmethod
@@ -153,35 +151,34 @@ class Outbox(ABC, Generic[D, S]):
         """Send one message, and return the outcome that is stored, or LATER."""
         name = self.name.format(due=due)
         try:
-            sent = self._sent_before(due) or await self.send(due)
+            sent = await self.send(due)
         except DeliveryRefused as error:
             log.warning("%s cannot be delivered: %s", name, error.outcome)
-            await self.settle(due, error.outcome, None)
-            return error.outcome
+            return await self._settled(due, error.outcome, None)
         except (DeliveryDelayed, StoreUnavailable) as error:
             log.warning("%s is delivered later: %s", name, error)
             return await self._postpone(due, getattr(error, "seconds", 0.0))
         except Exception:
             log.exception("%s could not be sent, because of an unexpected error; it is tried again", name)
             return await self._postpone(due)
-        self._unsettled[due.id] = due, sent
-        await self.settle(due, sent.outcome, sent)
-        del self._unsettled[due.id]
-        return sent.outcome
+        return await self._settled(due, sent.outcome, sent)
 
-    def _sent_before(self, due: D) -> S | None:
-        """Return what was sent and not settled; None without it, or if the message must change."""
-        if due.id not in self._unsettled:
-            return None
-        before, sent = self._unsettled[due.id]
-        same = replace(before, attempts=due.attempts, fencing_token=due.fencing_token) == due
-        return sent if same else None
+    async def _settled(self, due: D, outcome: str, sent: S | None) -> str:
+        """Store how a message ended, as soon as the store can be written; return the outcome."""
+        while True:
+            try:
+                await self.settle(due, outcome, sent)
+            except StoreUnavailable as error:
+                name = self.name.format(due=due)
+                log.error("the delivery of %s cannot be recorded: %s", name, error)
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return outcome
 
     async def _postpone(self, due: D, seconds: float = 0.0) -> str:
         if self.gives_up and (made := due.attempts + 1) >= MAX_ATTEMPTS:
             log.error("%s is given up after %d attempts", self.name.format(due=due), made)
-            await self.settle(due, GAVE_UP, None)
-            return GAVE_UP
+            return await self._settled(due, GAVE_UP, None)
         wait = backoff(due.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate
         # limit holds, the rate guard delays each attempt without a request.

@@ -15,6 +15,7 @@ from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.domain.errors import DeliveryRefused
 from bot.domain.jobs import Delivery
+from bot.store.queue.deliveries import DELETED
 from bot.store.store import Store
 from bot.telemetry.metrics import DeliveryMetrics, Metrics
 from bot.telemetry.tracing import NO_TRACING, Stages, Tracing, about
@@ -23,7 +24,7 @@ from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
-SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
+SHOWN = ("edited", "sent", "sent_directly", "refused", DELETED)  # outcomes that are no failures
 LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
 
 
@@ -81,7 +82,8 @@ class Results(Outbox[Delivery, Sent]):
         job, stages = due.job, self._stages[due.id]
         stages.enter("files")
         if job.deleted_at is not None:
-            raise DeliveryRefused("deleted")
+            await self._sender.withdraw_earlier(due)
+            raise DeliveryRefused(DELETED)
         texts = Texts.for_locale(job.origin.locale)
         content = render(job, None, texts, offers=self.offers, label=self.label)
         try:

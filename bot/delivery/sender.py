@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -157,6 +158,22 @@ class Sender:
                 await channel.get_partial_message(sent.message_id).delete()
         except (Refused, DeliveryDelayed) as error:
             log.warning("the message of a deleted job may still be there: %s", error)
+
+    async def withdraw_earlier(self, delivery: Delivery) -> None:
+        """Delete what an earlier attempt may have posted for a job that is deleted, and did not settle."""
+        job = delivery.job
+        if job.message_id is not None or not delivery.tried_before:
+            return
+        delete, since = f"delete:{job.id}", job.finished_at or job.created_at
+        channels: list[Channel] = [self._channel(job)] if reachable(job) else []
+        with suppress(Refused), self.rate_guard.request(by_token=False):
+            channels.append(await self._client.create_dm(discord.Object(job.origin.user_id)))
+        for channel in channels:
+            found = await posted_earlier(
+                self._client, self.rate_guard, channel, lambda marks: delete in marks, since=since
+            )
+            if found is not None:
+                await self.withdraw(job, Sent(outcome="deleted", message_id=found, channel_id=channel.id))
 
     async def _show(self, ways: Sequence[Way], attempt: Attempt) -> Sent:
         """Show the content by the first way that is open and not refused; raises Refused after the last."""

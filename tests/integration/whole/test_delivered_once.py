@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection
@@ -113,6 +114,42 @@ async def test_a_result_that_was_sent_but_not_marked_is_only_marked_again(
         await asyncio.wait_for(tried.wait(), 20.0)
     await until(lambda: is_settled(served.store))
     assert len(await pictures(mina)) == 1
+
+
+async def test_a_result_that_was_sent_but_not_marked_goes_with_its_deleted_job(
+    served: Served, mina: Member, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
+    mark_delivered = served.store.deliveries.mark_delivered
+
+    async def deleted_meanwhile(_delivery: Delivery, **_: Any) -> None:
+        monkeypatch.setattr(served.store.deliveries, "mark_delivered", mark_delivered)
+        await served.store.deliveries.delete_result(job_id, user_id=None)
+        raise StoreUnavailable("The queue cannot be reached.")
+
+    monkeypatch.setattr(served.store.deliveries, "mark_delivered", deleted_meanwhile)
+    await served.paint(job_id)
+    await until(lambda: is_gone(mina, served.store, job_id))
+
+
+async def test_a_result_posted_by_a_killed_process_goes_with_its_deleted_job(
+    serve: Serve, sandbox: Sandbox, store: Store, mina: Member, tmp_path: Path
+) -> None:
+    async with serve() as served:
+        job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
+        sandbox.misbehave(slow_ms=600_000)
+        await served.paint(job_id)
+        await mina.wait_for_message(shows_result)
+    sandbox.misbehave(slow_ms=0)
+    await store.deliveries.delete_result(job_id, user_id=None)
+    async with serve() as served:
+        await until(lambda: is_gone(mina, served.store, job_id))
+
+
+async def is_gone(mina: Member, store: Store, job_id: str) -> bool:
+    """Whether the result is settled, and no message has its Delete button."""
+    buttons = [button for message in await mina.messages() for button in json.dumps(message).split('"')]
+    return await is_settled(store) and f"delete:{job_id}" not in buttons
 
 
 async def nothing_found(*_: object, **__: object) -> None:
