@@ -36,6 +36,13 @@ CONFIG = click.option(
     help="The TOML file. Variables SDJAX__SECTION__KEY have priority, and may say everything.",
 )
 
+OWN_CONFIG = click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    help="The TOML file of a bot, to paint with its models and settings.",
+)
+
 READY_FILE = click.option(
     "--ready-file", type=click.Path(path_type=Path), help="A file that is made once the process is at work."
 )

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from bot.cli.backup import backup, restore
-from bot.cli.configuration import CONFIG, READY_FILE, configured, for_worker, tell_ready
+from bot.cli.configuration import CONFIG, OWN_CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli.doctor import doctor
 from bot.cli.fleet import fleet
 from bot.cli.inspect import inspect
 from bot.cli.known import known
-from bot.cli.parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
+from bot.cli.parameters import PictureParameter, SizeParameter, VariantParameter
 from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
@@ -73,15 +73,25 @@ def commands() -> None:
 @commands.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of the page; 0 for any free one.")
 @click.option("--once", is_flag=True, help="Stop after the first picture.")
-def demo(port: int | None, once: bool) -> None:
+@click.option("--model", "source", help="A checkpoint of yours: its folder, .safetensors file or hub id.")
+@OWN_CONFIG
+def demo(port: int | None, once: bool, source: str | None, path: Path | None) -> None:
     """Try it all on this machine.
 
-    A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
+    A Discord of its own, the bot, and a page to use both on; no account and no token are needed. With --model
+    or --config the bot paints with your checkpoints: sizes, steps and guidance are the checkpoint's own,
+    unless the configuration says others.
     """
+    if source is not None and path is not None:
+        raise click.UsageError("Say --model or --config, and not both.")
     with paused_collections():
-        from bot.cli.demo import run_demo
+        from bot.cli.demo import demo_config, run_demo
+        from bot.config import Config
 
-    run_demo(port=port, once=once, report=say)
+    own = None if source is None else demo_config(source)
+    if path is not None:
+        own = Config.load(path)
+    run_demo(port=port, once=once, own=own, report=say)
 
 
 @commands.command()
@@ -238,8 +248,21 @@ def check_config(path: Path | None, role: str) -> None:
     say(f"{path or 'The environment'} is in order; it offers {offered}.")
 
 
-for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, inspect, fleet, usage):
+for _command in (
+    doctor,
+    backup,
+    restore,
+    forget,
+    block,
+    unblock,
+    blocks,
+    known,
+    inspect,
+    fleet,
+    usage,
+):
     commands.add_command(_command)
+commands.add_command(usage)
 
 
 @commands.command()
@@ -280,8 +303,19 @@ def devices() -> None:
     type=click.FloatRange(0, 1),
     help="How far to leave the picture to start from, or the one enlarged.",
 )
-@click.option("--lora", "loras", type=LoraParameter(), multiple=True, help="A LoRA's file; may be repeated.")
-@click.option("--model", "source", default="demo", help="A checkpoint's folder or file, or its hub id.")
+@click.option(
+    "--lora",
+    "loras",
+    multiple=True,
+    metavar="LORA[:WEIGHT]",
+    help="A LoRA's file, or its name in the configuration; may be repeated.",
+)
+@click.option(
+    "--model",
+    "source",
+    help="A checkpoint's folder or file, or its hub id; with --config, the name of a model there.",
+)
+@OWN_CONFIG
 @click.option("--revision", help="The hub checkpoint's revision.")
 @click.option("--variant", type=VariantParameter(), help="The checkpoint's variant of weights, such as fp16.")
 @click.option(
@@ -294,7 +328,11 @@ def devices() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Say files, seeds, recipe and timings as JSON.")
 def imagine(
     *,
-    loras: Sequence[tuple[Path, float]],
+    source: str | None,
+    path: Path | None,
+    revision: str | None,
+    variant: str | None,
+    loras: Sequence[str],
     dtype: str,
     output: Path | None,
     as_json: bool,
@@ -309,24 +347,32 @@ def imagine(
         raise InvalidRequest("empty_prompt")
     if options["mask"] and not options["image"]:
         raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
+    if path is not None and (revision or variant):
+        raise click.UsageError(
+            "--revision and --variant are for --model alone: the configuration has its own."
+        )
     if output is not None:
         _check_output(output)
     with paused_collections():
         from bot.cli import imagine
-        from bot.config import ProvenanceConfig
+        from bot.cli.checkpoints import model_named, with_loras
+        from bot.config import Config
         from bot.generation_data.lora_tags import tags_in
-        from sdjax_engine.config import Dtype
+        from sdjax_engine.weights.files import DEMO
 
+    config = _of_one(source or DEMO, revision, variant) if path is None else Config.load(path)
+    model, weights = with_loras(model_named(config, source if path else None), loras)
     image: Path | None = options["image"]
-    lora_options = tuple(imagine.LoraOption(file=file, weight=weight) for file, weight in loras)
+    provenance = config.provenance.model_copy(
+        update={"sign": sign, "required": sign, "watermark": "", "stamp": ""}
+    )
+    engine = config.engine if dtype == "auto" else config.engine.model_copy(update={"dtype": dtype})
     with step_bar() as show:
         painted = imagine.imagine(
-            imagine.Options(loras=lora_options, dtype=Dtype(dtype), **options),
+            imagine.Options(loras=weights, model=model, engine=engine, **options),
             output=output,
-            cache_dir=cache_folder(),
             signing=imagine.open_signing(
-                ProvenanceConfig(sign=sign, required=sign, folder=str(data_folder())),
-                starts=imagine.start_from_file(image.read_bytes()) if sign and image else None,
+                provenance, starts=imagine.start_from_file(image.read_bytes()) if sign and image else None
             ),
             report=_to_terminal,
             on_steps=show,
@@ -336,6 +382,20 @@ def imagine(
     for tag in tags_in(painted.recipe.prompt):
         complain(f"{tag} was read as part of the prompt: name the LoRA's file with --lora.")
     hand_over(painted.as_json() if as_json else str(painted.file))
+
+
+def _of_one(source: str, revision: str | None, variant: str | None) -> Config:
+    """Return a configuration of one checkpoint; raises ConfigurationError."""
+    from bot.cli.checkpoints import model_at
+    from bot.config import Config
+
+    return Config.parse(
+        {
+            "models": [model_at(source) | {"revision": revision or "", "variant": variant or ""}],
+            "engine": {"cache_dir": str(cache_folder())},
+            "provenance": {"folder": str(data_folder())},
+        }
+    )
 
 
 def _check_output(file: Path) -> None:

@@ -29,28 +29,6 @@ class SizeParameter(click.ParamType[tuple[int, int]]):
         return size
 
 
-class LoraParameter(click.ParamType[tuple[Path, float]]):
-    """A LoRA's file, and its weight after a colon: style.safetensors:0.8."""
-
-    name = "FILE[:WEIGHT]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Path, float]:
-        """Return the file and the weight."""
-        if isinstance(value, tuple):
-            return Path(value[0]), float(value[1])
-        text = str(value)
-        name, _, number = text.rpartition(":")
-        try:
-            file, weight = (Path(name), float(number)) if name else (Path(text), 1.0)
-        except ValueError:
-            file, weight = Path(text), 1.0
-        if not file.is_file():
-            self.fail(f"there is no file {file}.", param, ctx)
-        return file, weight
-
-
 class PictureParameter(click.ParamType[Path]):
     """A PNG, JPEG or WebP file. Its header is checked before a heavy module is imported."""
 

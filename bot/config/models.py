@@ -15,7 +15,7 @@ from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sa
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096
-MAX_LICENCE, MAX_LINK = 80, 200
+MAX_NAME, MAX_LICENCE, MAX_LINK = 60, 80, 200
 CHECKPOINT_DEFAULTS = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 """Keys whose default comes from the checkpoint's own configuration files."""
 
@@ -94,7 +94,7 @@ def _interval(value: Any) -> Any:
 class ModelConfig(Section):
     """One checkpoint, and what people may ask of it. The first size is the default."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.+-]+$")] = "demo"
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[\w.+-]+$")] = "demo"
     checkpoint: GivenPath = "demo"
     revision: str = ""
     variant: str = ""

@@ -86,7 +86,7 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
     devices.setup_cpu(config.engine.cpu_devices)
     mesh = devices.open_mesh()
     dtype = Dtype(config.engine.dtype).settled(on_cpu=devices.is_cpu(mesh)).value
-    most = most_memory(mesh)
+    most = most_memory(mesh) or devices.host_memory()  # a CPU's devices report none
     memory = int(config.engine.device_memory_gib * 2**30) or most
     for number, model in enumerate(config.models, 1):
         mistakes = list(mistakes_in_checkpoint(config, number))
@@ -99,7 +99,7 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
             yield wrong(CHECKPOINTS, mistake)
 
 
-def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int | None, int | None]) -> Finding:
+def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int]) -> Finding:
     from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.startup.model_check import check_model  # noqa: PLC0415
@@ -111,11 +111,11 @@ def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int | No
     if checked is None:
         return well(CHECKPOINTS, f"{model.name} is on the hub; a start fetches what lacks.")
     size = in_bytes(checked.size)
-    if memory is not None and checked.size > memory:
+    if checked.size > memory:
         remedies = ["offer a smaller checkpoint"]
         halved = dtype != Dtype.BFLOAT16 and checked.size // 2 <= memory
         remedies += ["use bfloat16"] if halved else []
-        remedies += ["raise engine.device_memory_gib"] if most is None or checked.size <= most else []
+        remedies += ["raise engine.device_memory_gib"] if checked.size <= most else []
         return wrong(
             CHECKPOINTS,
             f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "

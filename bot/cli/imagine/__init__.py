@@ -1,8 +1,8 @@
 """`sdjax-bot imagine`: one checkpoint, one recipe, one file; no Discord, no queue."""
 
-from bot.cli.imagine.options import LoraOption, Options
+from bot.cli.imagine.options import Options
 from bot.cli.imagine.to_file import Painted, imagine
 from bot.provenance.opening import open_signing
 from bot.provenance.start_manifests import start_from_file
 
-__all__ = ["LoraOption", "Options", "Painted", "imagine", "open_signing", "start_from_file"]
+__all__ = ["Options", "Painted", "imagine", "open_signing", "start_from_file"]

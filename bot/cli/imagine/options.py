@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.config import ModelConfig
+from bot.config import EngineSection, ModelConfig
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.generation_data.lora_tags import take_loras
-from sdjax_engine.config import Dtype, ModelSpec
+from bot.worker.opening import spec_of, with_defaults
+from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.model.defaults import default_offer
 from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass
 from sdjax_engine.sampler_aliases import parse_sampler
 from sdjax_engine.weights.files import DEMO
@@ -21,23 +21,12 @@ STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoraOption:
-    """A LoRA's file and its weight."""
-
-    file: Path
-    weight: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return self.file.stem
-
-
-@dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the command line; None means the checkpoint's default.
+    """The options of the command line; None means the default of the model.
 
-    `size` and `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`,
-    enlarged and refined.
+    `model` has all LoRAs that may be used, `loras` the weights of those that are, by name. `size` and
+    `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`, enlarged and
+    refined.
     """
 
     prompt: str
@@ -52,50 +41,33 @@ class Options:
     image: Path | None = None
     mask: Path | None = None
     strength: float | None = None
-    loras: tuple[LoraOption, ...] = ()
-    source: str = DEMO
-    revision: str | None = None
-    variant: str | None = None
-    dtype: Dtype = Dtype.AUTO
-
-    def spec(self, offer: Offer) -> ModelSpec:
-        """Return the model to load for `offer`."""
-        return ModelSpec(
-            offer=offer,
-            source=self.source,
-            revision=self.revision,
-            variant=self.variant,
-            loras={lora.name: lora.file for lora in self.loras},
-            lora_rank=0,
-        )
+    loras: Mapping[str, float] = field(default_factory=dict)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    engine: EngineSection = field(default_factory=EngineSection)
 
 
-def offer_of(options: Options, *, report: Callable[[str], None]) -> Offer:
-    """Return the offer of the checkpoint, from its configuration files or the demo's defaults.
+def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[ModelSpec, Offer]:
+    """Return the model to load, and its offer, from its checkpoint's configuration files.
 
-    Its `sizes` are the requested ones. Raises InvalidRequest if the demo does not offer `size`; other
-    checkpoints paint any size.
+    The offer's `sizes` are the requested ones, its LoRAs those that the prompt or `loras` names. Raises
+    InvalidRequest if the demo does not offer `size`; other checkpoints paint any size.
     """
-    if options.source == DEMO:
-        offer = _demo_offer(options)
-    else:
-        sampler = parse_sampler(options.sampler) if options.sampler else None
-        offer = default_offer(
-            options.source, revision=options.revision, variant=options.variant, sampler=sampler, report=report
+    given = {"sampler": parse_sampler(options.sampler)} if options.sampler else {}
+    model = with_defaults(options.model.model_copy(update=given), report)
+    spec = spec_of(model)
+    offer = spec.offer
+    if model.checkpoint == DEMO and options.size is not None and options.size not in offer.sizes:
+        choices = ", ".join(f"{width}x{height}" for width, height in offer.sizes)
+        raise InvalidRequest(
+            "size", model=model.name, value=f"{options.size[0]}x{options.size[1]}", choices=choices
         )
     requested = (options.size or offer.sizes[0], options.enlarge)
     sizes = tuple(dict.fromkeys(size for size in requested if size))
-    return replace(offer, sizes=sizes, loras=tuple(lora.name for lora in options.loras))
-
-
-def _demo_offer(options: Options) -> Offer:
-    offer = ModelConfig().offer
-    if options.size is not None and options.size not in offer.sizes:
-        choices = ", ".join(f"{width}x{height}" for width, height in offer.sizes)
-        raise InvalidRequest(
-            "size", model=DEMO, value=f"{options.size[0]}x{options.size[1]}", choices=choices
-        )
-    return offer
+    _, tagged = take_loras(options.prompt, offer.loras)
+    used = tuple(dict.fromkeys([*options.loras, *(lora.name for lora in tagged)]))
+    offer = replace(offer, sizes=sizes, loras=used)
+    files = {name: Path(model.loras[name]) for name in used}
+    return replace(spec, offer=offer, loras=files, lora_rank=0), offer
 
 
 def recipe_of(options: Options, offer: Offer) -> Recipe:
@@ -111,7 +83,7 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
     sampler: Sampler = parse_sampler(options.sampler) if options.sampler else offer.sampler
     width, height = options.size or offer.sizes[0]
     prompt, tagged = take_loras(options.prompt, offer.loras)
-    loras = {lora.name: Lora(name=lora.name, weight=lora.weight) for lora in options.loras}
+    loras = {name: Lora(name=name, weight=weight) for name, weight in options.loras.items()}
     recipe = Recipe(
         prompt=prompt,
         negative_prompt=options.negative_prompt,

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.cli.imagine.options import Options, offer_of, recipe_of
+from bot.cli.imagine.options import Options, recipe_of, spec_and_offer
 from bot.delivery.pictures import combine
 from bot.domain.errors import PictureUnsigned
 from bot.domain.jobs import Recipe
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
-from sdjax_engine.config import EngineConfig
+from sdjax_engine.config import Dtype, EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Image, Progress, Request
@@ -63,7 +63,6 @@ def imagine(
     options: Options,
     *,
     output: Path | None,
-    cache_dir: Path | None,
     signing: Signing,
     report: Callable[[str], None],
     on_steps: OnSteps = lambda _done, _steps: None,
@@ -75,15 +74,19 @@ def imagine(
     be read or written. Files are checked before anything is painted.
     """
     started = time.perf_counter()
-    offer = offer_of(options, report=report)
+    spec, offer = spec_and_offer(options, report=report)
     recipe = recipe_of(options, offer)
     requests = [_with_pictures(recipe.request(index), options) for index in range(recipe.variants)]
     if output is not None:
         check_writable(output)
+    section = options.engine
     config = EngineConfig(
-        models=(options.spec(offer),),
-        dtype=options.dtype,
-        cache_dir=cache_dir,
+        models=(spec,),
+        dtype=Dtype(section.dtype),
+        cpu_devices=section.cpu_devices,
+        cache_dir=Path(section.cache_dir) if section.cache_dir else None,
+        cache_group=section.cache_group,
+        device_memory=int(section.device_memory_gib * 2**30),
         lanes=requests[0].lanes,
         start_pictures=bool(options.image or options.enlarge),
     )

@@ -21,6 +21,7 @@ from manifests import read_manifest
 
 import bot.cli.imagine as one_shot
 from bot.cli.main import main
+from bot.config import EngineSection, ModelConfig
 from bot.provenance.certificates import self_made
 from bot.provenance.manifests import ManifestSigner, unmarked
 from bot.provenance.signing import Signing
@@ -39,8 +40,9 @@ def imagine(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, model: Path = tiny_checkpoint) -> int:
-        monkeypatch.setattr("sys.argv", ["sdjax-bot", "imagine", *arguments, "--model", str(model)])
+    def run(*arguments: str, model: Path | str = tiny_checkpoint) -> int:
+        named = ["--model", str(model)] if model else []
+        monkeypatch.setattr("sys.argv", ["sdjax-bot", "imagine", *arguments, *named])
         with pytest.raises(SystemExit) as stopped:
             main()
         assert isinstance(stopped.value.code, int)
@@ -144,12 +146,15 @@ def test_only_what_the_picture_needs_is_compiled(
 ) -> None:
     told: list[str] = []
     options = one_shot.Options(
-        prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
+        prompt=PROMPT,
+        guidance_scale=5.0,
+        num_inference_steps=1,
+        model=ModelConfig(name="tiny", checkpoint=str(tiny_checkpoint)),
+        engine=EngineSection(cache_dir=str(program_folder / "sdjax-bot")),
     )
     one_shot.imagine(
         options,
         output=tmp_path / "x.png",
-        cache_dir=program_folder / "sdjax-bot",
         signing=Signing(),
         report=told.append,
     )
@@ -183,6 +188,53 @@ def test_the_tag_of_a_lora_in_the_prompt_gives_its_weight_and_another_is_named(
     assert "<lora:two:1> was read as part of the prompt: name the LoRA's file with --lora." in said.err
 
 
+@pytest.mark.slow
+def test_a_configuration_names_the_model_its_defaults_and_its_loras(
+    imagine: Imagine,
+    tiny_checkpoint: Path,
+    program_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    checkpoint, cache = json.dumps(str(tiny_checkpoint)), json.dumps(str(program_folder / "sdjax-bot"))
+    ink = json.dumps(str(write_three(tiny_checkpoint, tmp_path)["one"]))
+    (tmp_path / "bot.toml").write_text(
+        f"""
+        [engine]
+        cache_dir = {cache}
+        [[models]]
+        name = "demo"
+        [[models]]
+        name = "tiny"
+        checkpoint = {checkpoint}
+        num_inference_steps = 2
+        guidance_scale = 3.5
+        loras = {{ ink = {ink}, unused = "gone.safetensors" }}
+        """
+    )
+    configured = ("--config", "bot.toml")
+    assert imagine(PROMPT, *configured, "--lora", "ink:0.5", "--json", model="tiny") == 0
+    recipe = json.loads(capsys.readouterr().out)["recipe"]
+    assert recipe["loras"] == [{"name": "ink", "weight": 0.5}]
+    assert (recipe["model"], recipe["num_inference_steps"], recipe["guidance_scale"]) == ("tiny", 2, 3.5)
+    assert recipe["sampler"] == "pndm"  # the checkpoint's own
+
+    for arguments, model, said in (
+        (configured, "other", "There is no model “other”; there are demo, tiny."),
+        (
+            (*configured, "--lora", "oil"),
+            "tiny",
+            "there is no file oil, and the model has only the LoRAs ink",
+        ),
+        ((*configured, "--revision", "main"), "tiny", "--revision and --variant are for --model alone"),
+        (("--config", "gone.toml"), "", "gone.toml cannot be read"),
+    ):
+        assert imagine(PROMPT, *arguments, model=model) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert told.count("\n") == 1
+
+
 @pytest.mark.parametrize("output", ["no such folder/x.png", "."])
 def test_an_unwritable_output_is_an_error_before_painting(
     imagine: Imagine, capsys: pytest.CaptureFixture[str], output: str
@@ -196,7 +248,10 @@ def test_an_unwritable_output_is_an_error_before_painting(
 def test_an_unreadable_checkpoint_is_one_sentence(
     imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert imagine(PROMPT, model=tmp_path / "gone") == 1
+    assert imagine(PROMPT, model=tmp_path / "gone") == 2
+    assert "There is no folder or file" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert imagine(PROMPT, model=tmp_path / "empty") == 1
     told = capsys.readouterr().err
     assert told.startswith("sdjax-bot: ")
     assert told.count("\n") == 1
