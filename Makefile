@@ -89,6 +89,7 @@ compiled: install-dev tpu-compiler $(COMPILERS)/cuda/.installed
 	@TPU_LIBRARY_PATH=$(COMPILERS)/tpu/libtpu/libtpu.so $(BIN)/python benchmarks/compiled.py --on v5e --checkpoint demo
 	@CUDA_COMPILER_PYTHON=$(COMPILERS)/cuda/bin/python $(BIN)/python -m pytest --quiet tests/integration/engine/test_compiled_programs.py
 	@PYTHONPATH=$(CURDIR) $(COMPILERS)/cuda/bin/python benchmarks/compiled.py --on h200 --checkpoint demo sd15 sdxl
+	@PYTHONPATH=$(CURDIR) $(COMPILERS)/cuda/bin/python benchmarks/compiled_watermark.py --on h200
 
 # One page of an accelerator's figures: ON=gpu, ON=tpu, or ON=cpu for the rehearsal. JAX with its device and torch have
 # environments of their own: both bring NVIDIA's libraries, in different versions.

@@ -50,6 +50,7 @@ device_description_str: "NVIDIA {name}"
 class Target:
     """A kind of device by its data sheet: bytes of memory, bfloat16 operations and bytes a second.
 
+    `float32` is the rate of float32 products, which a GPU may round to TensorFloat-32; 0 if it is unknown.
     A chip has `devices_of_a_chip`. A TPU's `topology` has several devices. `facts` describe a GPU to XLA,
     `capability` is its CUDA compute capability.
     """
@@ -58,6 +59,7 @@ class Target:
     memory: int
     flops: float
     bandwidth: float
+    float32: float = 0.0
     devices_of_a_chip: int = 1
     topology: str = ""
     capability: tuple[int, int] = (0, 0)
@@ -107,6 +109,7 @@ TARGETS = {
             name="h200",
             memory=141 * 10**9,
             flops=989e12,
+            float32=494.5e12,
             bandwidth=4.8e12,
             capability=(9, 0),
             facts={
@@ -123,6 +126,7 @@ TARGETS = {
             name="a100",
             memory=80 * 10**9,
             flops=312e12,
+            float32=156e12,
             bandwidth=2.039e12,
             capability=(8, 0),
             facts={
@@ -139,6 +143,7 @@ TARGETS = {
             name="l4",
             memory=24 * 10**9,
             flops=121e12,
+            float32=60e12,
             bandwidth=300e9,
             capability=(8, 9),
             facts={
