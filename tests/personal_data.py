@@ -52,7 +52,7 @@ TABLES: Mapping[str, Kept] = {
         gone="user_id user_name recipe interaction_token",
         kept={"ruling_reason": ACT},
         other="id interaction_id token_expires_at application_id guild_id channel_id locale private "
-        "age_restricted state created_at started_at finished_at message_id message_channel_id deleted_at "
+        "channel_kind state created_at started_at finished_at message_id message_channel_id deleted_at "
         "seed_sequence repeat tag places slowed paused front parent_id parent_index parent_channel_id "
         "parent_message_id descent external hold hold_rule ruling appeal thread_parent_id policy traceparent",
         section="requests.json",

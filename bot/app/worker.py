@@ -12,6 +12,7 @@ from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config, ModelConfig
 from bot.config.policy import PolicyConfig
+from bot.domain.channels import ChannelKind, flagged_in
 from bot.domain.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
 from bot.process.retries import while_unavailable
@@ -141,17 +142,13 @@ def rules_of(model: ModelConfig, policy: PolicyConfig) -> PictureRules:
     The policies of servers are bounded by the operator's bounds; without these by the operator's own policy;
     without this by the operator's values for the model.
     """
-    elsewhere, mildest = _shown(model.flagged, policy.flagged, policy.bounds.flagged)
-    age_restricted, mildest_age_restricted = _shown(
-        model.flagged_age_restricted, policy.flagged_age_restricted, policy.bounds.flagged_age_restricted
-    )
+    sources = (model, policy, policy.bounds)
+    shown = {kind: _shown(*(flagged_in(kind, source) for source in sources)) for kind in ChannelKind}
     return PictureRules(
         levels=model.picture_levels,
         threshold=model.picture_threshold,
-        elsewhere=elsewhere,
-        age_restricted=age_restricted,
-        mildest=mildest,
-        mildest_age_restricted=mildest_age_restricted,
+        own={kind: own for kind, (own, _) in shown.items()},
+        mildest={kind: mildest for kind, (_, mildest) in shown.items()},
     )
 
 

@@ -22,14 +22,15 @@ ALIVE: Keys = _keys(
         "discord": "language languages",
         "models": "name checkpoint revision variant vae timestep_spacing sizes num_inference_steps "
         "guidance_scale guidance_interval sampler max_steps prompt_chunks safety_checker flagged "
-        "flagged_age_restricted picture_classifier picture_levels picture_threshold loras "
+        "flagged_spoiler flagged_age_restricted picture_classifier picture_levels picture_threshold loras "
         "lora_rank preview_decoder licence licence_link",
         "queue": "drain_seconds max_waiting_per_user max_waiting server_share kept_share "
         "full_share_images roles",
         "pictures": "max_bytes max_pixels waiting_files decode_memory_mib decode_seconds",
         "limits": "requests_per_minute server_requests_per_minute files_per_minute server_files_per_minute",
         "policy": "paint models loras pixels steps variants start_pictures private previews review flagged "
-        "flagged_age_restricted pictures_per_hour pictures_per_day cost_per_hour cost_per_day cool_down "
+        "flagged_spoiler flagged_age_restricted pictures_per_hour pictures_per_day cost_per_hour "
+        "cost_per_day cool_down "
         "weight language bounds",
         "prompts": "styles_file max_permutations keywords_file",
         "provenance": "label",

@@ -76,6 +76,10 @@ def _for_each_level(value: Any) -> Any:
     return tuple(value)
 
 
+def _for_each_level_or_none(value: Any) -> Any:
+    return () if value in ("", [], ()) else _for_each_level(value)
+
+
 _ByLevel = tuple[_Shown, _Shown, _Shown]
 
 
@@ -109,6 +113,7 @@ class ModelConfig(Section):
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
     safety_checker: bool = True
     flagged: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("withhold",) * 3
+    flagged_spoiler: Annotated[_ByLevel | tuple[()], BeforeValidator(_for_each_level_or_none)] = ()
     flagged_age_restricted: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("spoiler",) * 3
     picture_classifier: PathText = ""
     picture_levels: dict[str, Level] = Field(default_factory=dict)

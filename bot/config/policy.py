@@ -42,6 +42,7 @@ class PolicySection(Section):
     previews: bool = True
     review: bool = False
     flagged: Levels = ()
+    flagged_spoiler: Levels = ()
     flagged_age_restricted: Levels = ()
     pictures_per_hour: Quota = 0.0
     pictures_per_day: Quota = 0.0

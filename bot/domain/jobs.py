@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from bot.domain.channels import ChannelKind
 from bot.domain.holds import Appeal, Cause, Hold, Ruling
 from bot.domain.levels import Level
 from bot.domain.outbox import Due
@@ -215,8 +216,8 @@ class Origin:
     `interaction_token` is valid until `token_expires_at` (seconds since the epoch). `front` is the process
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
-    name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
-    adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
+    name, for moderators; empty if unknown. `channel_kind` says whom Discord shows
+    the channel. `parent` is the job whose button asked for this one. An `external` channel is one without the
     bot, which the person has in their own account. `policy` has the values of the policy at the time of the
     request that later steps need, by key; its `left` is a quota of which little is left. `thread_parent_id`
     is the channel of a thread, None elsewhere. `traceparent` names the span of the request as W3C Trace
@@ -232,7 +233,7 @@ class Origin:
     channel_id: int
     locale: str
     private: bool
-    age_restricted: bool = False
+    channel_kind: ChannelKind = ChannelKind.PLAIN
     front: str | None = None
     message_id: int | None = field(default=None, compare=False)
     user_name: str = ""
@@ -361,7 +362,7 @@ class Claim:
     init_image: str | None = None
     mask_image: str | None = None
     guild_id: int | None = None
-    age_restricted: bool = False
+    channel_kind: ChannelKind = ChannelKind.PLAIN
     showings: Showings | None = None
     fencing_token: int
     expires_at: float

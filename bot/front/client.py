@@ -28,6 +28,7 @@ from bot.front.gateway.connections import GatewayConnections, SessionStarts
 from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.recipes.keywords import Keywords, keywords_of
 from bot.front.results.favourites import react
+from bot.front.services.channel_kinds import SpoilerChannels
 from bot.front.services.from_configuration import attachments_of, configured_services, rates_of
 from bot.front.services.services import Interaction, Services
 from bot.front.tree import define, new_tree
@@ -121,6 +122,7 @@ class Bot(discord.AutoShardedClient):
             shard_count=config.discord.shard_count or None,
             http_trace=trace,
         )
+        SpoilerChannels().listen(self._connection.parsers)
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
         self._starts = SessionStarts(self.http)

@@ -83,6 +83,7 @@ ORDERS: Mapping[str, Order] = MappingProxyType(
         "previews": MORE,
         "review": LESS,
         "flagged": LEVELS,
+        "flagged_spoiler": LEVELS,
         "flagged_age_restricted": LEVELS,
         "pictures_per_hour": MORE,
         "pictures_per_day": MORE,

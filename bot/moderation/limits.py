@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from bot.domain.channels import ChannelKind, flagged_in
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
 from bot.domain.quotas import DAY, HOUR, Measure, Quota
@@ -271,9 +272,9 @@ def _within(offer: Offer, policy: Policy) -> Offer:
     )
 
 
-def kept_for_later(policy: Policy, *, age_restricted: bool) -> dict[str, Any]:
-    """Return the values of a policy that a job keeps, for its message and its pictures."""
-    flagged = policy.flagged_age_restricted if age_restricted else policy.flagged
+def kept_for_later(policy: Policy, kind: ChannelKind) -> dict[str, Any]:
+    """Return the values of a policy that a job in a channel of a kind keeps, for its message and pictures."""
+    flagged = flagged_in(kind, policy)
     kept: dict[str, Any] = {"flagged": flagged and list(map(str, flagged))}
     kept["previews"] = None if policy.previews is not False else False
     return {key: value for key, value in kept.items() if value is not None}

@@ -14,6 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from bot.domain.channels import FLAGGED_KEYS, flagged_in
 from bot.moderation.generosity import LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 
@@ -30,8 +31,9 @@ class Policy:
     allowed names, all with `ANY` among them. Costs are in pictures of the model's default size and steps, as
     `cost_of` in `limits` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
     the person's in the fair order. With `review` results go to moderators first. `flagged` is how pictures of
-    the levels 1, 2 and 3 are treated, `flagged_age_restricted` the same in channels for adults alone.
-    `language` is that of messages that the whole channel sees.
+    the levels 1, 2 and 3 are treated, `flagged_spoiler` the same in spoiler channels (None: as `flagged`),
+    and `flagged_age_restricted` in channels for adults alone. `language` is that of messages that the whole
+    channel sees.
     """
 
     paint: bool | None = None
@@ -45,6 +47,7 @@ class Policy:
     previews: bool | None = None
     review: bool | None = None
     flagged: Levels | None = None
+    flagged_spoiler: Levels | None = None
     flagged_age_restricted: Levels | None = None
     pictures_per_hour: float | None = None
     pictures_per_day: float | None = None
@@ -142,10 +145,16 @@ def _bounded(key: str, decided: _Decided | None, bound: Rule) -> _Decided | None
 
 
 def _rules(key: str, group: Sequence[Said]) -> list[Rule]:
-    found = ((each, getattr(each.policy, key)) for each in group)
+    found = ((each, value_of(each.policy, key)) for each in group)
     return [
         Rule(scope=each.scope, id=each.id, key=key, value=value) for each, value in found if value is not None
     ]
+
+
+def value_of(policy: Policy, key: str) -> Any:
+    """Return what a policy says about a key: about spoiler channels, by default what it says about others."""
+    kind = next((kind for kind, name in FLAGGED_KEYS.items() if name == key), None)
+    return getattr(policy, key) if kind is None else flagged_in(kind, policy)
 
 
 def said_by(row: PolicyRow) -> Said:
@@ -171,7 +180,7 @@ def _written(value: Any) -> Any:
 
 
 def _read(key: str, value: Any) -> Any:
-    if key in ("flagged", "flagged_age_restricted"):
+    if key in FLAGGED_KEYS.values():
         return tuple(map(Treatment, value))
     if key in ("models", "loras"):
         return tuple(value)

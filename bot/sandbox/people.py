@@ -16,7 +16,7 @@ A member or a channel is given by id or name. The endpoints:
 - POST /sandbox/install {member, installed} installs the bot in a member's account, or uninstalls it;
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
-  for TYPING, the list of commands for COMMANDS_UPDATE and the channel for NEW_CHANNELS;
+  for TYPING, the list of commands for COMMANDS_UPDATE and the channel for CHANNELS;
 - every mistake is answered with 400 {"errors": [sentence, …]}; a page of another origin and a request for
   another host get 403 in the same form;
 - MESSAGE_DELETE carries the whole message in its last state.
@@ -42,7 +42,7 @@ from bot.sandbox.state import Event, Member
 from bot.sandbox.uploads import Body, Upload, read_multipart
 
 OWN_HOSTS = ("127.0.0.1", "localhost")
-NEW_CHANNELS = ("CHANNEL_CREATE", "THREAD_CREATE")
+CHANNELS = ("CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Posted = Callable[[Body], Awaitable[Any]]
 
@@ -186,7 +186,7 @@ class People:
             if not visible:
                 return None
             return message_object(self._core.world, event.message, viewer=member.user.id)
-        if event.type in NEW_CHANNELS and not self._actions.may_view(member, int(event.data["id"])):
+        if event.type in CHANNELS and not self._actions.may_view(member, int(event.data["id"])):
             return None
         if event.type == "COMMANDS_UPDATE":
             return self._actions.commands(member)

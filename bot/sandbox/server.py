@@ -27,7 +27,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
-from bot.sandbox.state import FORUM, PUBLIC_THREAD, Channel, Event, number_of
+from bot.sandbox.state import FORUM, GUILD_TEXT, PUBLIC_THREAD, Channel, Event, number_of
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -246,10 +246,15 @@ class Sandbox:
         del world.channels[place.id]
         self._emit_channel("CHANNEL_DELETE", place)
 
-    def make_spoiler_channel(self, channel: str) -> None:
-        """Make members open this channel before they see what is in it."""
+    def make_spoiler_channel(self, channel: str, *, spoiler: bool = True) -> None:
+        """Make members open this channel before they see what is in it, or no longer.
+
+        Raises ValueError as Discord refuses it: for threads, for direct messages, and for adults' channels.
+        """
         place = next(each for each in self._core.world.channels.values() if each.name == channel)
-        place.spoiler, place.nsfw = True, False
+        if place.type not in (GUILD_TEXT, FORUM) or (spoiler and place.nsfw):
+            raise ValueError(f"{channel} cannot be a spoiler channel")
+        place.spoiler = spoiler
         self._emit_channel("CHANNEL_UPDATE", place)
 
     def open_thread(self, channel: str, name: str) -> None:

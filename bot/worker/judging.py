@@ -54,7 +54,7 @@ class Judging:
             return True
         if not judged:
             return False
-        showings = self._rules_of(claim).showings(claim.showings, age_restricted=claim.age_restricted)
+        showings = self._rules_of(claim).showings(claim.showings, claim.channel_kind)
         return any(showing is not Showing.SHOW for showing in showings)
 
     async def judge_start(self, claim: Claim, start: Fitted | None) -> Showing:
@@ -87,7 +87,7 @@ class Judging:
 
     def _showing(self, claim: Claim, level: Level) -> Showing:
         """Return how a picture of this level is shown; without a server it is withheld instead of held."""
-        showing = self._rules_of(claim).showing(level, claim.showings, age_restricted=claim.age_restricted)
+        showing = self._rules_of(claim).showing(level, claim.showings, claim.channel_kind)
         return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 
     def _rules_of(self, claim: Claim) -> PictureRules:

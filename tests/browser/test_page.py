@@ -231,6 +231,27 @@ async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage,
     await expect(page).to_have_url(re.compile(r"#mina/art$"))
 
 
+async def test_a_spoiler_channel_and_its_threads_show_nothing_until_the_member_opens_it(
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox
+) -> None:
+    page = await open_page("mina", "general")
+    await send(page, "/say the butler did it")
+    await expect(messages(page)).to_have_count(1)
+    sandbox.make_spoiler_channel("general")
+    sandbox.open_thread("general", "theories")
+    await expect(messages(page)).to_have_count(0)
+    channels = page.get_by_role("navigation", name="Channels")
+    await channels.get_by_role("button", name="theories").click()
+    await expect(page.get_by_text("This is a spoiler channel")).to_be_visible()
+    await channels.get_by_role("button", name="art").first.click()
+    await expect(page.get_by_text("This is a spoiler channel")).to_be_hidden()
+    await channels.get_by_role("button", name="general").click()
+    await page.get_by_role("button", name="Open the channel").click()
+    await expect(messages(page)).to_contain_text("the butler did it")
+    await channels.get_by_role("button", name="theories").click()
+    await expect(page.get_by_text("This is a spoiler channel")).to_be_hidden()
+
+
 async def test_without_an_address_the_page_opens_the_channel_of_the_last_message(
     open_page: OpenPage, bot: PageBot, sandbox: Sandbox
 ) -> None:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.channels import ChannelKind
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Claim, State
 from bot.store import Store
@@ -54,6 +55,16 @@ async def test_a_claim_and_a_delivery_know_the_trace_of_the_job_and_how_long_it_
     await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
     (delivery,) = await store.deliveries.claim("front", limit=1)
     assert delivery.job.origin.traceparent == traced.traceparent
+
+
+@pytest.mark.parametrize("kind", ChannelKind)
+async def test_a_claim_and_a_delivery_know_the_kind_of_the_channel(store: Store, kind: ChannelKind) -> None:
+    await store.jobs.enqueue(RECIPE, origin(1, channel_kind=kind))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert claim.channel_kind is kind
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    (delivery,) = await store.deliveries.claim("front", limit=1)
+    assert delivery.job.origin.channel_kind is kind
 
 
 async def test_many_workers_share_many_lanes_and_every_image_is_claimed_once(

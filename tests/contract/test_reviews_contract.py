@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.channels import ChannelKind
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Job, Recipe, Showing, State
@@ -217,7 +218,7 @@ async def test_reports_have_limits(store: Store) -> None:
 
 
 async def refused_of(store: Store, user_id: int, number: int, asked_for: Recipe | None = None) -> int:
-    asked = origin(number, guild_id=HERE, user_id=user_id)
+    asked = origin(number, guild_id=HERE, user_id=user_id, channel_kind=ChannelKind.SPOILER)
     return await store.appeals.note_refusal(asked_for or recipe(), asked, rule="knives", weight=1.0, places=1)
 
 
@@ -238,6 +239,7 @@ async def test_an_accepted_prompt_is_painted_once_and_its_refusal_holds_no_token
     (job,) = await store.jobs.active()
     assert (job.recipe, job.origin.interaction_id, job.origin.interaction_token) == (recipe(), 5, "")
     assert (job.state, job.hold) == (State.WAITING, None)
+    assert job.origin.channel_kind is ChannelKind.SPOILER
 
 
 async def test_only_the_newest_refusals_of_a_person_are_stored_in_as_many_characters_as_were_typed(

@@ -11,6 +11,7 @@ from sandbox_tools import ART, FakeClock, MakeMember, Raw
 from yarl import URL
 
 from bot.sandbox.community import BOT_ID, GUILD_ID, PEOPLE
+from bot.sandbox.objects import IS_SPOILER_CHANNEL
 from bot.sandbox.server import Sandbox
 
 INVALID_SESSION, HEARTBEAT, RESUME, RECONNECT = 9, 1, 6, 7
@@ -150,6 +151,22 @@ async def test_a_bot_receives_events_of_changed_and_deleted_channels(sandbox: Sa
         assert (await line.event("CHANNEL_UPDATE"))["permission_overwrites"][0]["type"] == 1
         sandbox.delete_channel("art")
         assert (await line.event("CHANNEL_DELETE"))["id"] == ART
+
+
+async def test_a_spoiler_channel_has_its_flag_and_no_thread_and_no_channel_for_adults_can_be_one(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.open_thread("general", "aside")
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        await line.event("GUILD_CREATE")
+        sandbox.make_spoiler_channel("art")
+        assert (await line.event("CHANNEL_UPDATE"))["flags"] == IS_SPOILER_CHANNEL
+        sandbox.make_spoiler_channel("art", spoiler=False)
+        assert (await line.event("CHANNEL_UPDATE"))["flags"] == 0
+    for channel in ("nsfw-art", "aside", "weekend"):
+        with pytest.raises(ValueError, match=f"{channel} cannot be a spoiler channel"):
+            sandbox.make_spoiler_channel(channel)
 
 
 async def test_a_bot_that_dies_in_the_handshake_leaves_no_traceback(

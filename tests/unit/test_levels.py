@@ -34,6 +34,10 @@ def test_a_lower_threshold_is_stricter() -> None:
 def test_one_value_holds_for_all_levels_and_three_for_one_each() -> None:
     [model] = Config.parse({"models": [{"flagged": "hold"}]}).models
     assert (model.flagged, model.flagged_age_restricted) == (("hold",) * 3, ("spoiler",) * 3)
+    assert model.flagged_spoiler == ()
+    for empty in ("", []):
+        assert Config.parse({"models": [{"flagged_spoiler": empty}]}).models[0].flagged_spoiler == ()
+    assert Config.parse({"models": [{"flagged_spoiler": "show"}]}).models[0].flagged_spoiler == ("show",) * 3
     [model] = Config.parse({"models": [{"flagged": ["show", "spoiler", "withhold"]}]}).models
     assert model.flagged == ("show", "spoiler", "withhold")
 
@@ -42,6 +46,7 @@ def test_one_value_holds_for_all_levels_and_three_for_one_each() -> None:
     ("values", "said"),
     [
         ({"flagged": ["show", "withhold"]}, "one value is wanted, or three, for the levels mild, explicit"),
+        ({"flagged_spoiler": ["show"]}, "one value is wanted, or three, for the levels mild, explicit"),
         ({"flagged": "hide"}, "“hide” is none of 'withhold', 'hold', 'spoiler' or 'show'"),
         ({"picture_levels": {"nsfw": "explicit"}}, "without a picture_classifier no label has a level"),
         (

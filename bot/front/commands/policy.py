@@ -198,8 +198,7 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
 
 def holds_pictures(values: Mapping[str, Any]) -> bool:
     """Whether a policy with these values may hold pictures until moderators decide."""
-    levels = [*(values.get("flagged") or ()), *(values.get("flagged_age_restricted") or ())]
-    return bool(values.get("review")) or "hold" in levels
+    return bool(values.get("review")) or any("hold" in (values.get(key) or ()) for key in FLAGGED)
 
 
 def _read(typed: Mapping[str, str], keys: Sequence[str], interaction: Interaction) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bot.delivery.quota_lines import quota_line
+from bot.domain.channels import FLAGGED_KEYS, ChannelKind
 from bot.domain.quotas import Left, Measure
 from bot.front.moderators.policy_values import FLAGGED, key_name, value_text
 from bot.front.requests.standing import Held
 from bot.moderation.generosity import ORDERS, Treatment
-from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
+from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from, value_of
 from bot.moderation.standing import refusal
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.texts.catalogue import Texts
@@ -62,6 +64,8 @@ def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
     if (block := held.decision.refused) is not None:
         lines.append(texts.mistake(refusal(block)))
     for key, rules in held.effective.rules.items():
+        if _says_no_more(key, held):
+            continue
         made = texts.joined(_made_by(rule, texts) for rule in rules)
         lines.append(f"{key_line(key, getattr(held.policy, key), texts)} — {made}")
         lines += [
@@ -90,6 +94,14 @@ def key_line(key: str, value: object, texts: Texts) -> str:
     return texts.line(f"{name}: {texts.isolated(said)}", mark="- ")
 
 
+def _says_no_more(key: str, held: Held) -> bool:
+    """Whether a key is that of spoiler channels, and every policy has them treated as plain channels."""
+    plain, spoiler = (FLAGGED_KEYS[kind] for kind in (ChannelKind.PLAIN, ChannelKind.SPOILER))
+    same = [replace(rule, key=plain) for rule in held.effective.rules.get(spoiler, ())]
+    says = any(getattr(each.policy, spoiler) is not None for each in held.said)
+    return key == spoiler and not says and same == list(held.effective.rules.get(plain, ()))
+
+
 def _made_by(rule: Rule, texts: Texts) -> str:
     return whose(rule.scope, rule.id, texts)
 
@@ -98,7 +110,7 @@ def _beaten(key: str, said: Sequence[Said], rules: Sequence[Rule], texts: Texts)
     """Yield the policies that set a key and are not among its rules."""
     counts = {(rule.scope, rule.id) for rule in rules}
     for each in said:
-        value = getattr(each.policy, key)
+        value = value_of(each.policy, key)
         if value is not None and (each.scope, each.id) not in counts:
             yield {"policy": whose(each.scope, each.id, texts), "value": value_text(key, value, texts)}
 

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 from types import MappingProxyType
 from typing import Any
 
+from bot.domain.channels import FLAGGED_KEYS
 from bot.domain.errors import UserMistake
 from bot.front.recipes.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
@@ -19,19 +20,19 @@ from sdjax_engine.request import Offer
 SHOWN_NAMES = 300
 NOTHING, NO_LIMIT_SIGN = "", "-"
 WHO, PICTURES, QUOTAS, MORE = "who", "pictures", "quotas", "more"
+FLAGGED = tuple(FLAGGED_KEYS.values())
 GROUPS = MappingProxyType(
     {
         WHO: ("paint", "start_pictures", "private", "previews", "review"),
         PICTURES: ("models", "pixels", "steps", "variants", "loras"),
         QUOTAS: ("pictures_per_hour", "pictures_per_day", "cost_per_hour", "cost_per_day", "cool_down"),
-        MORE: ("weight", "language", "flagged", "flagged_age_restricted"),
+        MORE: ("weight", "language", *FLAGGED),
     }
 )
 """The keys of a policy in groups of at most five: a form has no more parts."""
 LANGUAGE_NAMES = MappingProxyType({"en": "English", "ko": "한국어", "zh": "中文", "ar": "العربية"})
 LEVELS = tuple(combinations_with_replacement(Treatment, 3))  # a higher level is never treated more mildly
 SWITCHES = ("paint", "start_pictures", "previews", "review")
-FLAGGED = ("flagged", "flagged_age_restricted")
 NAMES = ("models", "loras")
 _BOUNDS = MappingProxyType(
     {
@@ -62,6 +63,7 @@ def key_name(key: str, texts: Texts) -> str:
         "previews": texts.gettext("Previews"),
         "review": texts.gettext("Moderators look first"),
         "flagged": texts.gettext("Unsafe pictures"),
+        "flagged_spoiler": texts.gettext("Unsafe pictures, spoiler channels"),
         "flagged_age_restricted": texts.gettext("Unsafe pictures, age-restricted"),
         "pictures_per_hour": texts.gettext("Pictures an hour"),
         "pictures_per_day": texts.gettext("Pictures a day"),

@@ -41,6 +41,7 @@ from bot.front.requests.standing import (
     under_policy,
     wants_private,
 )
+from bot.front.services.channel_kinds import channel_kind_of
 from bot.front.services.patience import patiently
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import places_of
@@ -329,7 +330,7 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         channel_id=interaction.channel_id,
         locale=services.locale(interaction),
         private=private,
-        age_restricted=is_age_restricted(interaction),
+        channel_kind=channel_kind_of(interaction),
         front=services.front,
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
@@ -343,12 +344,6 @@ def is_external(interaction: Interaction) -> bool:
     if interaction.guild_id is not None:
         return not interaction.is_guild_integration()
     return bool(interaction.context.private_channel)
-
-
-def is_age_restricted(interaction: Interaction) -> bool:
-    """Return whether Discord shows the interaction's channel, or that of its thread, to adults alone."""
-    is_nsfw = getattr(interaction.channel, "is_nsfw", None)  # direct messages and unknown channels have none
-    return is_nsfw is not None and bool(is_nsfw())
 
 
 def _enter(interaction: Interaction, stage: str) -> None:

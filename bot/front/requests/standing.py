@@ -9,6 +9,7 @@ from functools import partial
 
 import discord
 
+from bot.domain.channels import FLAGGED_KEYS, flagged_in
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Recipe
@@ -124,8 +125,7 @@ def shown_bounds(services: Services) -> Policy:
     return replace(
         bounds,
         weight=most if bounds.weight is None else bounds.weight,
-        flagged=bounds.flagged or policy.flagged,
-        flagged_age_restricted=bounds.flagged_age_restricted or policy.flagged_age_restricted,
+        **{key: flagged_in(kind, bounds) or flagged_in(kind, policy) for kind, key in FLAGGED_KEYS.items()},
     )
 
 
@@ -276,7 +276,7 @@ def under_policy(origin: Origin, policy: Policy) -> Origin:
 
     A private answer is in the person's own language.
     """
-    kept = kept_for_later(policy, age_restricted=origin.age_restricted)
+    kept = kept_for_later(policy, origin.channel_kind)
     language = None if origin.private or origin.guild_id is None else policy.language
     return replace(origin, policy=kept, locale=language or origin.locale)
 

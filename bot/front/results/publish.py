@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.domain.errors import NotYours, UserMistake
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
-from bot.front.requests.intake import accept, copy, is_age_restricted, parent_of
+from bot.front.requests.intake import accept, copy, parent_of
+from bot.front.services.channel_kinds import may_be_seen
 from bot.front.services.services import Interaction, services_of
 
 
@@ -20,7 +21,7 @@ async def publish(interaction: Interaction, job_id: str) -> None:
     job = await services_of(interaction).store.jobs.get(job_id)
     if job.origin.user_id != interaction.user.id:
         raise NotYours(job=job_id)
-    if job.origin.age_restricted and not is_age_restricted(interaction):
+    if not may_be_seen(interaction, job):
         raise UserMistake("publish_restricted")
     await copy(interaction, job, origin)
 

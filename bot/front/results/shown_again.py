@@ -16,7 +16,7 @@ from bot.domain.jobs import Job, State, lacking
 from bot.front.answers.answers import send_within_limits
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.requests.intake import is_age_restricted
+from bot.front.services.channel_kinds import may_be_seen
 from bot.front.services.services import Interaction, sender_of, services_of
 
 
@@ -72,7 +72,7 @@ def check_visible(interaction: Interaction, job: Job) -> None:
 def may_be_pictured(interaction: Interaction, job: Job) -> bool:
     """Return whether a job may be shown here: others' age-restricted jobs only where that holds here too."""
     mine = job.origin.user_id == interaction.user.id
-    return mine or not job.origin.age_restricted or is_age_restricted(interaction)
+    return mine or may_be_seen(interaction, job)
 
 
 async def _files(interaction: Interaction, content: MessageContent, limit: int) -> list[discord.File]:

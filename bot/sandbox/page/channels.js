@@ -59,6 +59,7 @@ export function createChannels(model, open) {
         h("span", { class: "hash", "aria-hidden": "true", text: sign(channel) }),
         h("span", { class: "channel-label", text: channel.name }),
         channel.forum ? h("span", { class: "tag quiet", text: "forum" }) : null,
+        channel.spoiler ? h("span", { class: "tag quiet", text: "spoiler" }) : null,
         channel.nsfw ? h("span", { class: "tag quiet", text: "18+", title: "Adults only" }) : null,
         unread ? h("span", { class: "visually-hidden", text: "unread" }) : null,
       ),

@@ -131,8 +131,9 @@ const HANDLERS = {
   MESSAGE_REACTION_ADD: (message) => model.putMessage(message),
   MESSAGE_REACTION_REMOVE: (message) => model.putMessage(message),
   MESSAGE_DELETE: (data) => model.removeMessage(data.id),
-  CHANNEL_CREATE: (channel) => model.addChannel(channel),
-  THREAD_CREATE: (channel) => model.addChannel(channel),
+  CHANNEL_CREATE: (channel) => model.putChannel(channel),
+  CHANNEL_UPDATE: (channel) => model.putChannel(channel),
+  THREAD_CREATE: (channel) => model.putChannel(channel),
   COMMANDS_UPDATE: (commands) => {
     model.applyCommands(commands);
     composer.refresh();

@@ -8,6 +8,7 @@ const SERVER = 0; // where the server's channels and threads count
 const DIRECT = 1;
 const GROUP = 3;
 const FORUM = 15;
+const IS_SPOILER_CHANNEL = 1 << 21; // a flag of channels
 
 export class Model {
   #listeners = new Map();
@@ -23,6 +24,7 @@ export class Model {
   messages = new Map(); // of the open channel, by id, oldest first
   waiting = new Map(); // interactions of commands not answered yet, by id
   unread = new Set(); // ids of channels
+  #opened = new Set(); // ids of spoiler channels that the member has opened
   #place = null; // member and channel whose messages are shown
   #missed = null; // changes that came while messages were being fetched, to be made once more
   #settled = new Set(); // interactions answered before the request that made them returned
@@ -49,10 +51,13 @@ export class Model {
     this.#emit("state");
   }
 
-  /** A channel or a thread was opened. */
-  addChannel(raw) {
-    const others = this.channels.filter((channel) => channel.id !== raw.id);
-    this.channels = withThreads([...others, readChannel(raw)]);
+  /** A channel or a thread was opened or changed. */
+  putChannel(raw) {
+    const put = readChannel(raw);
+    const known = this.channels.some((channel) => channel.id === put.id);
+    this.channels = known
+      ? this.channels.map((channel) => (channel.id === put.id ? put : channel))
+      : withThreads([...this.channels, put]);
     this.#emit("channels");
   }
 
@@ -92,6 +97,19 @@ export class Model {
     return this.channels.find((channel) => channel.id === this.channelId);
   }
 
+  /** The spoiler channel, the open one or that of the open thread, which the member has not opened yet. */
+  get closed() {
+    const { id, parent } = this.channel ?? {};
+    const around = this.channels.filter((channel) => [id, parent].includes(channel.id));
+    return around.find((channel) => channel.spoiler && !this.#opened.has(channel.id));
+  }
+
+  /** The member opens a spoiler channel. */
+  uncover(channel) {
+    this.#opened.add(channel.id);
+    this.#emit("channels");
+  }
+
   /** Members and channels by the names people write. */
   get people() {
     return { members: this.members, channels: this.channels };
@@ -128,6 +146,7 @@ export class Model {
     this.messages.clear();
     this.waiting.clear();
     this.unread.clear();
+    this.#opened.clear();
   }
 
   putMessage(message) {
@@ -200,6 +219,7 @@ function readChannel(raw) {
     name: raw.name ?? "direct messages",
     topic: direct ? "Only you and the bot can read this" : group ? groupTopic(raw) : (raw.topic ?? ""),
     nsfw: raw.nsfw ?? false,
+    spoiler: ((raw.flags ?? 0) & IS_SPOILER_CHANNEL) !== 0,
     direct: direct || group,
     group,
     type: raw.type,

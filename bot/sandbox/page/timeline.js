@@ -117,7 +117,7 @@ export function createTimeline(model, actions) {
     const before = items.get(message.id)?.querySelectorAll("img").length ?? 0;
     put(message);
     const pictures = items.get(message.id).querySelectorAll("img").length;
-    if (fresh || pictures > before) live.textContent = spoken(message);
+    if ((fresh || pictures > before) && !model.closed) live.textContent = spoken(message);
     if (fresh && !stuck) jump.hidden = false;
   });
   model.on("removed", (id) => {
@@ -125,6 +125,16 @@ export function createTimeline(model, actions) {
     items.delete(id);
   });
   model.on("waiting", showWaiting);
+  const closed = byId("closed");
+  byId("uncover").addEventListener("click", () => {
+    model.uncover(model.closed);
+    scroller.focus();
+  });
+  for (const topic of ["state", "channels", "channel"])
+    model.on(topic, () => {
+      closed.hidden = !model.closed;
+      list.hidden = !closed.hidden;
+    });
   for (const topic of ["state", "channel"])
     model.on(topic, () => list.classList.toggle("with-apps", model.menus.length > 0));
 

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.channels import ChannelKind
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Job, Notes, Showing, State
 from bot.store.database.database import SETTLING_SECONDS, Verbs
@@ -274,7 +275,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.external, jobs.c.age_restricted, jobs.c.policy)
+        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.external, jobs.c.channel_kind, jobs.c.policy)
         .add_columns(jobs.c.created_at, jobs.c.traceparent)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
@@ -345,7 +346,7 @@ def _claim(row: Any, fencing_token: int, *, now: float, ttl: float) -> Claim:
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
         guild_id=None if row.external else row.guild_id,
-        age_restricted=row.age_restricted,
+        channel_kind=ChannelKind(row.channel_kind),
         showings=showings_from(row.policy),
         fencing_token=fencing_token,
         expires_at=now + ttl,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.channels import ChannelKind
 from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
@@ -200,7 +201,8 @@ def origin_json(origin: Origin) -> dict[str, Any]:
 
 def origin_from(values: Mapping[str, Any]) -> Origin:
     """Return the origin that `origin_json` wrote."""
-    return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
+    read = {field.name: values[field.name] for field in fields(Origin) if field.name in values}
+    return Origin(**{**read, "channel_kind": ChannelKind(read.get("channel_kind", ChannelKind.PLAIN))})
 
 
 def _parent(row: Any) -> Parent | None:
@@ -229,7 +231,7 @@ def _job(row: Any, of_job: Sequence[Any]) -> Job:
             channel_id=row.channel_id,
             locale=row.locale,
             private=row.private,
-            age_restricted=row.age_restricted,
+            channel_kind=ChannelKind(row.channel_kind),
             front=row.front,
             user_name=row.user_name,
             external=row.external,

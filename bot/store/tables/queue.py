@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.channels import ChannelKind
 from bot.domain.file_states import FileState
 from bot.domain.jobs import Descent, Showing, State
 
@@ -67,7 +68,7 @@ jobs = sa.Table(
     sa.Column("channel_id", sa.BigInteger, nullable=False),
     sa.Column("locale", sa.String(16), nullable=False),
     sa.Column("private", sa.Boolean, nullable=False),
-    sa.Column("age_restricted", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("channel_kind", sa.String(16), nullable=False, server_default=ChannelKind.PLAIN.value),
     sa.Column("recipe", sa.JSON, nullable=False),
     sa.Column("state", _State, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),

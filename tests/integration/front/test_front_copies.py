@@ -11,6 +11,7 @@ from results import labels, shows_result
 from serving import Served, serving
 
 from bot.config import Config
+from bot.domain.channels import ChannelKind
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -125,20 +126,38 @@ async def test_pictures_of_an_age_restricted_channel_are_published_only_in_such_
     assert await served.store.jobs.copies(job.id) == []
 
 
-async def test_only_age_restricted_channels_and_threads_in_them_count_as_for_adults(
+async def kind_in(served: Served, member: Member, channel: str, prompt: str) -> ChannelKind:
+    """Ask for a picture in a channel, and return the kind of channel that its job has."""
+    await member.message_of(await member.imagine(prompt=prompt, channel=channel), channel=channel)
+    job = await job_of(served.store, prompt)
+    await served.paint(job.id)
+    return job.origin.channel_kind
+
+
+async def test_a_job_has_the_kind_of_its_channel_and_in_a_thread_that_of_the_threads_channel(
     served: Served, sandbox: Sandbox, ravi: Member
 ) -> None:
     sandbox.make_spoiler_channel("general")
     sandbox.open_thread("general", "hidden")
     sandbox.open_thread("nsfw-art", "grown")
-    found = {}
-    for channel in ("art", "general", "hidden", "dm", "nsfw-art", "grown"):
-        prompt = f"a boat in {channel}"
-        await ravi.message_of(await ravi.imagine(prompt=prompt, channel=channel), channel=channel)
-        job = await job_of(served.store, prompt)
-        found[channel] = job.origin.age_restricted
-        await served.paint(job.id)
-    assert [channel for channel, adult in found.items() if adult] == ["nsfw-art", "grown"]
+    channels = ("art", "general", "hidden", "dm", "nsfw-art", "grown")
+    found = [await kind_in(served, ravi, channel, f"a boat in {channel}") for channel in channels]
+    plain, spoiler, adults = ChannelKind
+    assert found == [plain, spoiler, spoiler, plain, adults, adults]
+    sandbox.make_spoiler_channel("general", spoiler=False)
+    assert await kind_in(served, ravi, "hidden", "a boat after that") is plain
+
+
+async def test_spoiler_channels_from_before_the_connection_are_known_in_their_threads(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    sandbox.make_spoiler_channel("general")
+    sandbox.open_thread("general", "hidden")
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        assert await kind_in(served, ravi, "hidden", "a boat") is ChannelKind.SPOILER
+        sandbox.kick()
+        sandbox.invite()
+        assert await kind_in(served, ravi, "hidden", "a ship") is ChannelKind.SPOILER
 
 
 async def test_a_result_deleted_from_the_history_is_deleted_in_its_channel_too(

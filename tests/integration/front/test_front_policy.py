@@ -18,6 +18,7 @@ from front_tools import (
 )
 from serving import Served
 
+from bot.domain.channels import FLAGGED_KEYS
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.component_rules import RADIO_GROUP, STRING_SELECT, TEXT_INPUT
@@ -63,7 +64,7 @@ async def test_few_choices_of_a_policy_are_radio_buttons_and_many_a_menu(
     form = await mina.modal_of(await mina.use("policy set", what="more"))
     parts = [part["component"] for part in form["components"]]
     kinds = {part["custom_id"]: part["type"] for part in parts}
-    menus = dict.fromkeys(("flagged", "flagged_age_restricted"), STRING_SELECT)
+    menus = dict.fromkeys(FLAGGED_KEYS.values(), STRING_SELECT)
     assert kinds == {"weight": TEXT_INPUT, "language": RADIO_GROUP, **menus}
     assert "Language for all: 한국어" in await refusal(mina, await mina.submit(form, language="2"))
     form = await mina.modal_of(await mina.use("policy set", what="more"))

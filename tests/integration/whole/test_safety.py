@@ -19,10 +19,13 @@ from results import text_of
 from serving import Served, serving, working
 
 from bot.config import Config, ModelConfig
+from bot.domain.channels import ChannelKind
 from bot.domain.hashes import hash_of
 from bot.domain.jobs import Showing, State
 from bot.domain.levels import Level
 from bot.files.artifacts import Artifacts
+from bot.front.moderators.policy_values import LEVELS
+from bot.moderation.generosity import Treatment
 from bot.moderation.pictures import PictureRules
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
@@ -122,7 +125,9 @@ async def test_in_an_age_restricted_channel_it_is_covered_and_the_others_are_not
 LABELS = ("drawing", "bare", "gore")
 RULES = PictureRules(
     levels=dict(zip(LABELS, (Level.NONE, Level.MILD, Level.EXTREME), strict=True)),
-    elsewhere=(Showing.SPOILER, Showing.WITHHOLD, Showing.WITHHOLD),
+    own=dict.fromkeys(ChannelKind, (Showing.SPOILER, Showing.WITHHOLD, Showing.WITHHOLD))
+    | {ChannelKind.SPOILER: (Showing.SHOW, Showing.SPOILER, Showing.WITHHOLD)},
+    mildest={ChannelKind.SPOILER: (Showing.SHOW,) * 3},
 )
 BY_SEED = {7: (0.9, 0.1, 0.0), 8: (0.2, 0.7, 0.1), 9: (0.1, 0.1, 0.8)}
 
@@ -151,6 +156,22 @@ async def classified(
     worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0, rules={"tiny": RULES})
     async with serving(sandbox, store, artifacts, CONFIG) as served, working(worker):
         yield served
+
+
+async def test_spoiler_channels_have_levels_of_their_own_which_a_policy_changes(
+    classified: Served, sandbox: Sandbox, mina: Member
+) -> None:
+    sandbox.make_spoiler_channel("general")
+    sandbox.open_thread("general", "hidden")
+    for channel, covered in (("general", [False]), ("art", [False, True])):
+        message = await painted(mina, channel, variants=2)
+        assert [gallery["spoiler"] for gallery in galleries(message)] == covered
+    form = await mina.modal_of(await mina.use("policy set", what="more"))
+    all_covered = str(LEVELS.index((Treatment.SPOILER,) * 3) + 1)  # after the empty choice
+    await mina.message_of(await mina.submit(form, flagged_spoiler=[all_covered]))
+    message = await painted(mina, "hidden", variants=3)
+    assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
+    assert "2 pictures are behind a spoiler" in text_of(message)
 
 
 async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_withheld(

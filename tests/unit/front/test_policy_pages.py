@@ -34,6 +34,7 @@ ALL = Policy(
     previews=True,
     review=True,
     flagged=(Treatment.SHOW, Treatment.SPOILER, Treatment.WITHHOLD),
+    flagged_spoiler=(Treatment.SHOW, Treatment.SPOILER, Treatment.HOLD),
     flagged_age_restricted=(Treatment.SHOW, Treatment.SHOW, Treatment.HOLD),
     pictures_per_hour=10,
     pictures_per_day=50,
@@ -83,6 +84,20 @@ def test_the_page_names_what_decides_and_what_does_not() -> None:
     assert f"- Models: a\\`b, \\*c\\* — <@&{ROLE}>" in lines
     assert "- Pictures an hour: 5 of 10 left." in lines
     assert "- Hourly cost, in standard pictures: 6.2 of 12.5 left." in lines
+
+
+def test_spoiler_channels_have_a_line_once_a_policy_treats_them_apart() -> None:
+    hold, withheld = (Treatment.HOLD,) * 3, (Treatment.WITHHOLD,) * 3
+    server = Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(flagged=hold))
+    assert not [line for line in why_lines(held(server), [], Texts("en")) if "spoiler channels" in line]
+    apart = Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(flagged=hold, flagged_spoiler=withheld))
+    nearer = Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(flagged=hold))
+    lines = why_lines(held(nearer, apart), [], Texts("en"))
+    held_here = "1 held for moderators, 2 held for moderators, 3 held for moderators"
+    place = lines.index(f"- Unsafe pictures, spoiler channels: {held_here} — <#{CHANNEL}>")
+    assert lines[place + 1].startswith(
+        "  - The whole server says 1 withheld, 2 withheld, 3 withheld, which does"
+    )
 
 
 def test_a_bound_is_named_beside_what_it_cuts() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from recipes import RECIPE
 
+from bot.domain.channels import ChannelKind
 from bot.domain.jobs import Recipe
 from bot.domain.quotas import (
     DAY,
@@ -128,12 +129,12 @@ def test_a_job_keeps_what_counts_later() -> None:
         private=Privacy.NEVER,
         flagged=(Treatment.SHOW, Treatment.HOLD, Treatment.WITHHOLD),
     )
-    assert kept_for_later(policy, age_restricted=False) == {
-        "previews": False,
-        "flagged": ["show", "hold", "withhold"],
-    }
-    assert kept_for_later(policy, age_restricted=True) == {"previews": False}
-    assert kept_for_later(Policy(review=False, previews=True), age_restricted=True) == {}
+    plain = {"previews": False, "flagged": ["show", "hold", "withhold"]}
+    assert kept_for_later(policy, ChannelKind.PLAIN) == kept_for_later(policy, ChannelKind.SPOILER) == plain
+    assert kept_for_later(policy, ChannelKind.AGE_RESTRICTED) == {"previews": False}
+    covered = replace(policy, flagged_spoiler=(Treatment.SPOILER,) * 3)
+    assert kept_for_later(covered, ChannelKind.SPOILER)["flagged"] == ["spoiler"] * 3
+    assert kept_for_later(Policy(review=False, previews=True), ChannelKind.AGE_RESTRICTED) == {}
 
 
 def test_the_cost_of_a_picture_is_in_pictures_of_the_models_default() -> None:

@@ -7,9 +7,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.channels import FLAGGED_KEYS
 from bot.moderation.generosity import ANY, LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
 from bot.moderation.limits import allows
-from bot.moderation.policy import KEYS, Policy, Said, effective, policy_from, values_of
+from bot.moderation.policy import KEYS, Policy, Said, effective, policy_from, value_of, values_of
 from bot.store.moderation.policies import PolicyScope
 
 THREAD, CHANNEL, SERVER, ARTIST, NEWCOMER = 1, 2, 3, 14, 15
@@ -22,7 +23,7 @@ KINDS = {
     **dict.fromkeys(KEYS, limits),
     **dict.fromkeys(("paint", "start_pictures", "previews", "review"), switches),
     **dict.fromkeys(("models", "loras"), names),
-    **dict.fromkeys(("flagged", "flagged_age_restricted"), levels),
+    **dict.fromkeys(FLAGGED_KEYS.values(), levels),
     "private": st.none() | st.sampled_from(Privacy),
     "language": st.none() | st.sampled_from(["en", "ko"]),
 }
@@ -62,7 +63,7 @@ def test_each_key_comes_from_the_nearest_policy_that_says_something(
     ]
     found = effective(said)
     for key in KEYS:
-        values = [getattr(each, key) for each in (thread, channel, role, server, operator)]
+        values = [value_of(each, key) for each in (thread, channel, role, server, operator)]
         nearest = next((value for value in values if value is not None), None)
         assert getattr(found.policy, key) in (nearest, (ANY,))
         assert (key in found.rules) is (nearest is not None)
@@ -80,7 +81,7 @@ def test_every_value_is_explained_by_rules_that_somebody_said(
         for rule in rules:
             [mine] = [each for each in said if (each.scope, each.id) == (rule.scope, rule.id)]
             assert rule.key == key
-            assert getattr(mine.policy, key) == rule.value
+            assert value_of(mine.policy, key) == rule.value
 
 
 @given(policies, policies)
@@ -109,6 +110,19 @@ def test_a_policy_is_read_back_from_json_as_it_was(policy: Policy) -> None:
 
 def test_a_key_of_a_later_version_is_ignored() -> None:
     assert policy_from({"steps": 9, "colours": 3}) == Policy(steps=9)
+
+
+def test_a_nearer_policy_that_says_nothing_of_spoiler_channels_has_them_treated_as_plain_ones() -> None:
+    shown, covered, withheld = (
+        (each,) * 3 for each in (Treatment.SHOW, Treatment.SPOILER, Treatment.WITHHOLD)
+    )
+    server = by_server(Policy(flagged=withheld, flagged_spoiler=covered))
+    assert effective([server]).policy.flagged_spoiler == covered
+    assert effective([server, by_channel(Policy(flagged=withheld))]).policy.flagged_spoiler == withheld
+    assert effective([server, by_channel(Policy(flagged_spoiler=shown))]).policy.flagged_spoiler == shown
+    bounded = effective([server, by_channel(Policy(flagged_spoiler=shown)), bound(Policy(flagged=covered))])
+    assert bounded.policy.flagged_spoiler == covered
+    assert effective([by_operator(Policy(flagged_spoiler=shown)), server]).policy.flagged_spoiler == covered
 
 
 def test_of_several_roles_the_most_generous_counts_and_names_add_up() -> None:

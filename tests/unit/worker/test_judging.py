@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from recipes import RECIPE
 
+from bot.domain.channels import ChannelKind
 from bot.domain.errors import StartRefused
 from bot.domain.jobs import Claim, Showing, Showings
 from bot.domain.levels import Level
@@ -23,8 +24,8 @@ SHOW, SPOILER, HOLD, WITHHOLD = Showing
 LABELS = ("fine", "mild", "bad")
 RULES = PictureRules(
     levels=dict(zip(LABELS, (Level.NONE, Level.MILD, Level.EXPLICIT), strict=True)),
-    elsewhere=(SPOILER, HOLD, WITHHOLD),
-    mildest=(SHOW, SHOW, SHOW),
+    own={ChannelKind.PLAIN: (SPOILER, HOLD, WITHHOLD)},
+    mildest={ChannelKind.PLAIN: (SHOW, SHOW, SHOW)},
 )
 CLAIM = Claim(
     image_id=1,

@@ -14,7 +14,7 @@ CREATE TABLE jobs (
     id VARCHAR(16) NOT NULL, interaction_id BIGINT NOT NULL, interaction_token TEXT NOT NULL,
     token_expires_at {double} NOT NULL, application_id BIGINT NOT NULL, user_id BIGINT NOT NULL,
     user_name VARCHAR(100) DEFAULT '' NOT NULL, guild_id BIGINT, channel_id BIGINT NOT NULL,
-    locale VARCHAR(16) NOT NULL, private BOOLEAN NOT NULL, age_restricted BOOLEAN DEFAULT {false} NOT NULL,
+    locale VARCHAR(16) NOT NULL, private BOOLEAN NOT NULL, channel_kind VARCHAR(16) DEFAULT 'plain' NOT NULL,
     recipe JSON NOT NULL, state VARCHAR(16) NOT NULL, created_at {double} NOT NULL, started_at {double},
     finished_at {double}, message_id BIGINT, message_channel_id BIGINT, deleted_at {double},
     seed_sequence VARCHAR(16), repeat INTEGER, tag {double} DEFAULT '0' NOT NULL,

@@ -1,0 +1,93 @@
+"""The kinds of channels. Spoiler channels are read from the gateway's payloads: discord.py 2.7 drops flags.
+
+Source of the flag: discord/discord-api-docs#8465.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bot.domain.channels import ChannelKind
+from bot.domain.jobs import Job
+from bot.front.services.services import Interaction
+
+IS_SPOILER_CHANNEL = 1 << 21
+NOTE = "in_spoiler_channel"  # a key in the `data` of interactions
+
+Payload = dict[str, Any]
+Parser = Callable[[Payload], None]
+
+
+def channel_kind_of(interaction: Interaction) -> ChannelKind:
+    """Return the kind of the interaction's channel, or of that of its thread."""
+    is_nsfw = getattr(interaction.channel, "is_nsfw", None)  # direct messages and unknown channels have none
+    if is_nsfw is not None and is_nsfw():
+        return ChannelKind.AGE_RESTRICTED
+    data: Any = interaction.data
+    return ChannelKind.SPOILER if data and data.get(NOTE) else ChannelKind.PLAIN
+
+
+def may_be_seen(interaction: Interaction, job: Job) -> bool:
+    """Return whether the interaction's channel is for adults alone if that of the job was."""
+    adults = ChannelKind.AGE_RESTRICTED
+    return job.origin.channel_kind is not adults or channel_kind_of(interaction) is adults
+
+
+class SpoilerChannels:
+    """The spoiler channels of the bot's servers, and a note in each interaction about its own channel."""
+
+    def __init__(self) -> None:
+        self._of_server: dict[str | None, set[str]] = {}
+
+    def listen(self, parsers: dict[str, Parser]) -> None:
+        """Read the payloads of these events before discord.py's own `parsers` do, by event."""
+        readers: dict[str, Parser] = {
+            "GUILD_CREATE": self._read_server,
+            "GUILD_DELETE": self._forget_server,
+            "CHANNEL_CREATE": self._read_channel,
+            "CHANNEL_UPDATE": self._read_channel,
+            "CHANNEL_DELETE": self._forget_channel,
+            "INTERACTION_CREATE": self._note,
+        }
+        for event, read in readers.items():
+            parsers[event] = _both(read, parsers[event])
+
+    def _read_server(self, server: Payload) -> None:
+        if "channels" in server:  # an unavailable server has none
+            found = {channel["id"] for channel in server["channels"] if _is_spoiler(channel)}
+            self._of_server[server["id"]] = found
+
+    def _forget_server(self, server: Payload) -> None:
+        if not server.get("unavailable"):
+            self._of_server.pop(server["id"], None)
+
+    def _read_channel(self, channel: Payload) -> None:
+        self._forget_channel(channel)
+        if _is_spoiler(channel):
+            self._of_server.setdefault(channel.get("guild_id"), set()).add(channel["id"])
+
+    def _forget_channel(self, channel: Payload) -> None:
+        self._of_server.get(channel.get("guild_id"), set()).discard(channel["id"])
+
+    def _note(self, interaction: Payload) -> None:
+        """Note in `data`, which discord.py keeps, what `channel` says, which it drops.
+
+        The channel of a thread is known in the bot's servers alone; elsewhere the thread's own flags count.
+        """
+        channel, data = interaction.get("channel") or {}, interaction.get("data")
+        if data is not None:
+            known = self._of_server.get(interaction.get("guild_id"), set())
+            data[NOTE] = _is_spoiler(channel) or channel.get("parent_id") in known
+
+
+def _is_spoiler(channel: Payload) -> bool:
+    return bool((channel.get("flags") or 0) & IS_SPOILER_CHANNEL)
+
+
+def _both(first: Parser, second: Parser) -> Parser:
+    def parse(payload: Payload) -> None:
+        first(payload)
+        second(payload)
+
+    return parse
