@@ -29,7 +29,7 @@ TORCH = "$$(sed -n 's/^ *"\(torch==[^"]*\)",$$/\1/p' pyproject.toml)"
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
-.PHONY: install install-dev browser tpu-compiler compiled accelerator accelerator-cpu accelerator-gpu accelerator-tpu accelerator-unknown demo test check lint types layers tests unit mutants lock audit release clean
+.PHONY: install install-dev browser tpu-compiler compiled accelerator accelerator-cpu accelerator-gpu accelerator-tpu accelerator-unknown demo test check lint types layers tests unit pictures mutants lock audit release clean
 
 install: $(VENV)/.installed
 
@@ -166,6 +166,10 @@ unit: install-dev
 # What a change should pass before it is pushed; under a minute. Types are checked beside the first unit tests.
 check:
 	@$(MAKE) --no-print-directory --jobs 2 lint types layers unit
+
+# Every picture of docs/images, from the bot on the sandbox's page. Look at each before a commit.
+pictures: install-dev browser
+	@PYTHONPATH=.:tests:tests/integration $(BIN)/python tests/demo/renew_pictures.py $(ONLY)
 
 # Changes a MODULE in small ways, and prints the changes that none of the TESTS notices; not part of `make test`.
 mutants: install-dev

@@ -1,23 +1,31 @@
-"""The screenshots of the documentation: newcomers in Chromium on the sandbox's page, with the demo.
+"""The pictures of a newcomer's first steps, and the film of the README: Chromium on the sandbox's page.
 
-python tests/demo/first_pictures.py --write    renew docs/images
-
-`test_first_pictures.py` takes the same steps and writes nothing.
+`make pictures` renews them in docs/images. `test_first_pictures.py` takes the same steps and
+writes nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import film
 import PIL.Image
+from documented import Keep
+from evening import Role, alive, free_port
+from picture_prompts import (
+    ALTERNATIVES,
+    LARGER,
+    OTHER_PAIR,
+    PAIR,
+    SEED_OF_GRID,
+    SIZE,
+    UPLOADED,
+)
 from playwright.async_api import (
     Browser,
     BrowserContext,
@@ -28,25 +36,31 @@ from playwright.async_api import (
     expect,
 )
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from bot.sandbox.server import Sandbox
 
-from chromium import launched  # noqa: E402 - found by the line above
-from evening import Role, alive, free_port  # noqa: E402
-
-from bot.sandbox.server import Sandbox  # noqa: E402
-
-IMAGES = ROOT / "docs" / "images"
-PHONE, DESKTOP = ViewportSize(width=430, height=940), ViewportSize(width=1280, height=940)
-COLOURS = 256  # of a palette; the files are a third as large
+FILES = frozenset(
+    {
+        "first-minute.webp",
+        "first-paint-1.png",
+        "first-paint-2.png",
+        "first-paint-3.png",
+        "first-pick-1.png",
+        "first-pick-2.png",
+        "first-pick-3.png",
+        "first-remix-1.png",
+        "first-remix-2.png",
+        "first-remix-3.png",
+        "first-remix-4.png",
+        "permutations.png",
+        "favourites.png",
+        "history.png",
+        "stats.png",
+        "settings.png",
+    }
+)
+PHONE = ViewportSize(width=430, height=940)
 PATIENCE = 120_000.0  # milliseconds
 STEPS = 60  # of the first grid: time for a screenshot of a preview that is nearly finished
-PROMPT = "a red heart left of a blue star"
-OTHER = "a green heart left of a blue star"
-HEARTS = "two pink hearts"
-MOON = "a large yellow moon above a small pink heart on a purple background"
-
-Keep = Callable[[str, bytes], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +72,7 @@ class Visit:
 
     async def shoot(self, name: str) -> None:
         """Take a screenshot."""
-        self.keep(name, await self.page.screenshot(animations="disabled", caret="hide"))
+        self.keep(f"{name}.png", await self.page.screenshot(animations="disabled", caret="hide"))
 
     async def send(self, line: str) -> None:
         """Type a command and send it."""
@@ -78,14 +92,14 @@ class Visit:
 async def paint(visit: Visit, steps: int) -> Locator:
     """Type a prompt, watch the preview, see the grid."""
     page = visit.page
-    await page.get_by_role("textbox", name="Command box").press_sequentially(f"/imagine {PROMPT} variants:4 ")
+    await page.get_by_role("textbox", name="Command box").press_sequentially(f"/imagine {PAIR} variants:4 ")
     await expect(page.get_by_role("textbox", name="Command box")).to_have_value(
-        f"/imagine {PROMPT} variants:4 "
+        f"/imagine {PAIR} variants:4 "
     )
     await visit.shoot("first-paint-1")
-    await visit.send(f"/imagine {PROMPT} variants:4 steps:{steps} seed:3")
+    await visit.send(f"/imagine {PAIR} variants:4 steps:{steps} seed:{SEED_OF_GRID}")
     await shoot_while_painted(visit, "first-paint-2")
-    grid = visit.message(PROMPT, button="U1")
+    grid = visit.message(PAIR, button="U1")
     await grid.wait_for(timeout=PATIENCE)
     await shown(grid)
     await visit.shoot("first-paint-3")
@@ -101,7 +115,7 @@ async def shoot_while_painted(visit: Visit, name: str) -> None:
     while "Painting" in (said := await message.inner_text()):
         picture = await page.screenshot(animations="disabled", caret="hide")
         if await message.inner_text() == said:
-            visit.keep(name, picture)
+            visit.keep(f"{name}.png", picture)
         await expect(message).not_to_have_text(said, use_inner_text=True, timeout=PATIENCE)
 
 
@@ -117,7 +131,7 @@ async def pick(visit: Visit, grid: Locator) -> Locator:
     await shown(alone)
     await visit.shoot("first-pick-2")
     await visit.press(alone, "Enlarge")
-    larger = visit.message("160×160", button="Again")
+    larger = visit.message(LARGER.replace("x", "×"), button="Again")
     await larger.wait_for(timeout=PATIENCE)
     await shown(larger)
     await visit.shoot("first-pick-3")
@@ -134,10 +148,10 @@ async def remix(visit: Visit, alone: Locator) -> None:
     await page.keyboard.press("Shift+Tab")
     await visit.shoot("first-remix-1")
     await button.click()
-    await page.get_by_label("Prompt").fill(OTHER)
+    await page.get_by_label("Prompt").fill(OTHER_PAIR)
     await visit.shoot("first-remix-2")
     await page.get_by_role("button", name="Submit").click()
-    changed = visit.message(OTHER, button="Again")
+    changed = visit.message(OTHER_PAIR, button="Again")
     await changed.wait_for(timeout=PATIENCE)
     await shown(changed)
     await visit.shoot("first-remix-3")
@@ -149,38 +163,38 @@ async def remix_from(visit: Visit, message: Locator) -> None:
     page = visit.page
     await message.get_by_label("More").select_option("from")
     form = page.get_by_role("dialog")
-    await form.get_by_label("Prompt").fill(HEARTS)
+    await form.get_by_label("Prompt").fill(UPLOADED)
     await form.get_by_label("Start picture").set_input_files(files=picture_file("start.png", "navy"))
     await form.get_by_label("Mask", exact=True).set_input_files(files=picture_file("mask.png", "white"))
     await form.get_by_label("0.75", exact=True).check()
     await form.get_by_label("Start picture").scroll_into_view_if_needed()
     await visit.shoot("first-remix-4")
     await form.get_by_role("button", name="Submit").click()
-    painted = visit.message(HEARTS, button="Again")
+    painted = visit.message(UPLOADED, button="Again")
     await shown(painted)
     await expect(painted).to_contain_text("strength 0.75")
 
 
 async def alternatives(visit: Visit) -> None:
     """Show the form of a request with alternatives, and close it."""
-    await visit.send("/imagine a {red, blue, green} {star, heart} variants:2")
+    await visit.send(f"/imagine {ALTERNATIVES} variants:2")
     form = visit.page.get_by_role("dialog")
     await form.get_by_text("Prompts: 6.").wait_for()
-    visit.keep("permutations", await form.screenshot(animations="disabled", caret="hide"))
+    visit.keep("permutations.png", await form.screenshot(animations="disabled", caret="hide"))
     await form.get_by_role("button", name="Cancel").click()
 
 
 def picture_file(name: str, colour: str) -> FilePayload:
     """A plain picture as a file for an upload."""
     file = io.BytesIO()
-    PIL.Image.new("RGB", (128, 128), colour).save(file, "PNG")
+    PIL.Image.new("RGB", (64, 64), colour).save(file, "PNG")
     return {"name": name, "mimeType": "image/png", "buffer": file.getvalue()}
 
 
 async def look_around(visit: Visit) -> None:
     """Show favourites, statistics and settings."""
     page = visit.page
-    for words in (PROMPT, OTHER):
+    for words in (PAIR, OTHER_PAIR):
         message = visit.message(words, button="Again")
         await message.get_by_label("More").select_option("star")
         await page.get_by_role("article").filter(has_text="Added to your favourites").last.wait_for()
@@ -212,26 +226,27 @@ async def shown(message: Locator) -> None:
     )
 
 
-async def see_it_all(visit: Visit) -> None:
-    """Show the whole page with a grid."""
-    await visit.send(f"/imagine {MOON} variants:4 seed:6")
-    await shown(visit.message(MOON, button="U4"))
-    await visit.shoot("sandbox")
-
-
 async def arrive(
-    context: BrowserContext, address: str, name: str, keep: Keep, *, patience: float = PATIENCE
+    context: BrowserContext,
+    address: str,
+    name: str,
+    keep: Keep,
+    *,
+    channel: str = "art",
+    patience: float = PATIENCE,
 ) -> Visit:
-    """Open the page as a member; `patience` is in milliseconds."""
+    """Open the page of a channel as a member; `patience` is in milliseconds."""
     page = await context.new_page()
     page.set_default_timeout(patience)
-    await page.goto(f"{address}/#{name}/art")
-    await page.get_by_role("heading", name="Welcome to #art").wait_for()
+    await page.goto(f"{address}/#{name}/{channel}")
+    await page.get_by_role("heading", name=f"Welcome to #{channel}").wait_for()
     return Visit(page=page, keep=keep)
 
 
-async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps: int = STEPS) -> None:
-    """Visit as Ravi on a phone, then as Mina on a desktop; `first_steps` are the steps of the first grid."""
+async def whole_visit(
+    browser: Browser, address: str, keep: Keep, *, first_steps: int = STEPS, film_steps: int = film.STEPS
+) -> None:
+    """Visit as Ravi on a phone, then film Mina in a wide window; the steps are of the first grid of each."""
     async with await browser.new_context(viewport=PHONE, locale="en-GB") as context:
         ravi = await arrive(context, address, "ravi", keep)
         grid = await paint(ravi, first_steps)
@@ -239,8 +254,9 @@ async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps
         await remix(ravi, alone)
         await alternatives(ravi)
         await look_around(ravi)
-    async with await browser.new_context(viewport=DESKTOP, locale="en-GB") as context:
-        await see_it_all(await arrive(context, address, "mina", keep))
+    async with await browser.new_context(viewport=film.SIZE, locale="en-GB") as context:
+        mina = await arrive(context, address, "mina", keep, channel="general")
+        keep("first-minute.webp", await film.filmed(mina.page, steps=film_steps))
 
 
 @asynccontextmanager
@@ -259,7 +275,7 @@ async def demo_of_two_sizes(folder: Path, cache: Path, *, steps: int | None = No
             [[models]]
             name = "demo"
             checkpoint = "demo"
-            sizes = ["128x128", "160x160"]
+            sizes = {json.dumps([SIZE, LARGER])}
             {f"num_inference_steps = {steps}" if steps else ""}
             [engine]
             cache_dir = {json.dumps(str(cache))}
@@ -275,28 +291,3 @@ async def demo_of_two_sizes(folder: Path, cache: Path, *, steps: int | None = No
         bot = Role(name="run", role="run", config=config, port=port, forked=True)
         async with alive([bot]):
             yield sandbox
-
-
-def small(png: bytes) -> bytes:
-    """The same picture with fewer colours."""
-    file = io.BytesIO()
-    picture = PIL.Image.open(io.BytesIO(png)).convert("RGB")
-    picture.quantize(COLOURS, dither=PIL.Image.Dither.NONE).save(file, "PNG", optimize=True)
-    return file.getvalue()
-
-
-async def write(cache: Path) -> None:
-    """Renew the pictures."""
-
-    def keep(name: str, png: bytes) -> None:
-        file = IMAGES / f"{name}.png"
-        file.write_bytes(small(png))
-        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
-
-    with tempfile.TemporaryDirectory() as folder:
-        async with demo_of_two_sizes(Path(folder), cache) as sandbox, launched() as browser:
-            await whole_visit(browser, sandbox.address, keep)
-
-
-if __name__ == "__main__" and "--write" in sys.argv:
-    asyncio.run(write(Path(tempfile.gettempdir()) / "sdjax-first-pictures"))

@@ -1,32 +1,26 @@
 """The pictures of docs/moderators: a member who is refused, a moderator who looks; without an engine.
 
-python tests/demo/moderators_pictures.py --write    renew them in docs/images
-
-`test_moderators_pictures.py` takes the same steps and writes nothing.
+`make pictures` renews them in docs/images. `test_moderators_pictures.py` takes the same steps and
+writes nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import tempfile
 from pathlib import Path
 
-from first_pictures import IMAGES, ROOT, Keep, Visit, arrive, small
+from documented import Keep
+from first_pictures import Visit, arrive
 from playwright.async_api import Browser, ViewportSize
+from serving import serving
 
-sys.path[:0] = [str(ROOT / "tests" / "integration")]
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.sandbox.client import Member
+from bot.sandbox.community import PEOPLE
+from bot.sandbox.server import Sandbox
+from bot.store import Store
 
-from chromium import launched  # noqa: E402 - found by the line above
-from serving import serving  # noqa: E402
-
-from bot.config import Config  # noqa: E402
-from bot.files.artifacts import Artifacts  # noqa: E402
-from bot.sandbox.client import Member  # noqa: E402
-from bot.sandbox.community import PEOPLE  # noqa: E402
-from bot.sandbox.server import Sandbox  # noqa: E402
-from bot.store import Store  # noqa: E402
-
+FILES = frozenset({"moderators-refused.png", "moderators-show.png", "moderators-audit.png"})
 SIZE = ViewportSize(width=900, height=620)
 OMAR, WEI = str(PEOPLE[3].id), str(PEOPLE[4].id)
 HIDDEN = "a pool of b.l.o.o.d on snow"
@@ -81,20 +75,3 @@ async def visited(browser: Browser, folder: Path, keep: Keep) -> list[str]:
             return sandbox.violations
     finally:
         await store.close()
-
-
-async def write() -> None:
-    """Renew the pictures."""
-
-    def keep(name: str, png: bytes) -> None:
-        file = IMAGES / f"{name}.png"
-        file.write_bytes(small(png))
-        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
-
-    with tempfile.TemporaryDirectory() as folder:
-        async with launched() as browser:
-            await visited(browser, Path(folder), keep)
-
-
-if __name__ == "__main__" and "--write" in sys.argv:
-    asyncio.run(write())

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from discord_spec import Documents
+from documented import Kept
+from picture_prompts import OMARS, RAVIS, RAVIS_SECOND, THEME, WEIS
 from playwright.async_api import Browser
-from session_pictures import HEART, IMAGES, LANGUAGES, MOON, STAR, THEME, painted, whole_visit
+from session_pictures import FILES, LANGUAGES, painted, whole_visit
 
 from bot.config import Config
 from sdjax_engine.engine import Engine
-
-MOST_BYTES = 60_000
 
 
 @pytest.mark.browser
@@ -25,21 +25,27 @@ async def test_a_moderated_session_is_led_reviewed_and_voted_on_in_two_languages
     discord_address: object,
     chromium: Browser,
 ) -> None:
-    kept: dict[str, bytes] = {}
+    kept = Kept()
     model = {"name": "tiny", "checkpoint": "tiny", "sizes": ["64x64"], "num_inference_steps": 2}
     config = Config.parse({"discord": {"languages": LANGUAGES}, "models": [model]})
     async with painted(tmp_path, config, tiny_engine, observer=documents) as sandbox:
-        document, names = await whole_visit(chromium, sandbox.address, kept.__setitem__)
+        document, names = await whole_visit(chromium, sandbox.address, kept.keep)
         assert sandbox.violations == []
     pictures = [
         (each["round"], each["number"], each["name"], each["votes"], each["recipe"]["prompt"])
         for each in document["pictures"]
     ]
     assert pictures == [
-        (1, 1, "Ravi", 1, f"{STAR}, {THEME}"),
-        (1, 2, "Omar", 2, f"{HEART}, {THEME}"),
-        (2, 1, "Ravi", 0, f"{MOON}, {THEME}"),
+        (1, 1, "Ravi", 1, f"{RAVIS}, {THEME}"),
+        (1, 2, "Omar", 2, f"{OMARS}, {THEME}"),
+        (1, 3, "Wei", 0, f"{WEIS}, {THEME}"),
+        (2, 1, "Ravi", 0, f"{RAVIS_SECOND}, {THEME}"),
     ]
-    assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Omar.png", "round-2/1-Ravi.png"}
-    assert {f"{name}.png" for name in kept} <= {file.name for file in IMAGES.iterdir()}
-    assert [name for name in kept if (IMAGES / f"{name}.png").stat().st_size > MOST_BYTES] == []
+    assert names == {
+        "session.json",
+        "round-1/1-Ravi.png",
+        "round-1/2-Omar.png",
+        "round-1/3-Wei.png",
+        "round-2/1-Ravi.png",
+    }
+    assert set(kept) == FILES

@@ -1,8 +1,7 @@
-"""A moderated session in two languages, as four members see it in Chromium; pictures for the documentation.
+"""A moderated session in two languages, as four members see it in Chromium: a review, an appeal, a vote.
 
-python tests/integration/whole/session_pictures.py --write    renew them in docs/images
-
-`test_session_pictures.py` takes the same steps and writes nothing.
+`make pictures` renews its pictures in docs/images. `test_session_pictures.py` takes the same steps and
+writes nothing.
 """
 
 from __future__ import annotations
@@ -10,42 +9,50 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import sys
-import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from documented import Keep
+from first_pictures import Visit, arrive
+from picture_prompts import OMARS, RAVIS, RAVIS_SECOND, SIZE, THEME, WEIS
 from playwright.async_api import Browser, Error, Locator, Page, ViewportSize, expect
+from serving import serving, working
 
-ROOT = Path(__file__).parents[3]
-sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / part) for part in ("", "demo", "integration"))]
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.sandbox.community import GUILD_ID, PEOPLE
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.sandbox.state import Role
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
 
-from chromium import launched  # noqa: E402 - found by the line above
-from first_pictures import IMAGES, Keep, Visit, arrive, small  # noqa: E402
-from serving import serving, working  # noqa: E402
-
-from bot.config import Config  # noqa: E402
-from bot.files.artifacts import Artifacts  # noqa: E402
-from bot.sandbox.community import GUILD_ID, PEOPLE  # noqa: E402
-from bot.sandbox.permissions import Permission  # noqa: E402
-from bot.sandbox.server import Sandbox  # noqa: E402
-from bot.sandbox.state import Role  # noqa: E402
-from bot.store import Store  # noqa: E402
-from bot.worker.worker import Worker  # noqa: E402
-from sdjax_engine.config import EngineConfig, ModelSpec  # noqa: E402
-from sdjax_engine.engine import Engine  # noqa: E402
-
+FILES = frozenset(
+    {
+        "session-open.png",
+        "session-board.png",
+        "session-held.png",
+        "review-waiting.png",
+        "review-rejected.png",
+        "review-appeal.png",
+        "session-vote.png",
+        "session-results.png",
+        "session-sheet.png",
+    }
+)
 PATIENCE = 60_000.0  # milliseconds
-SIZE = ViewportSize(width=900, height=1000)
+WINDOW = ViewportSize(width=900, height=1000)
 OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 HOSTS_ID = GUILD_ID + 900
 LANGUAGES = {str(OMAR): "ar"}
-THEME = "on a yellow background"
-STAR, HEART, MOON = "a blue star", "a red heart", "a white moon"
 REASON = "Not on topic"
+APPEAL = "هذا موضوع الجلسة"  # "This is the theme of the session"
+REPORT = "لا أرى ما في الوصف"  # "I do not see what the prompt says"
 
 
 @dataclass(kw_only=True)
@@ -107,7 +114,7 @@ async def shoot(visit: Visit, name: str, message: Locator) -> None:
     async with asyncio.timeout(PATIENCE / 1000):
         while (picture := await screenshot(message)) is None:
             pass
-    visit.keep(name, picture)
+    visit.keep(f"{name}.png", picture)
 
 
 async def screenshot(message: Locator) -> bytes | None:
@@ -150,48 +157,55 @@ async def open_session(scene: Scene) -> None:
 
 
 async def paint(scene: Scene) -> None:
-    """Ravi and Omar paint; each reads in their language that moderators look first."""
-    await scene.ravi.send(f"/imagine {STAR}")
-    await sees(scene.ravi, STAR, "1 picture is painted and waiting for moderators")
-    await scene.omar.send(f"/imagine {HEART}")
-    held = await sees(scene.omar, HEART, "بانتظار المشرفين")
+    """Ravi, Omar and Wei paint; each reads in their language that moderators look first."""
+    await scene.ravi.send(f"/imagine {RAVIS}")
+    await sees(scene.ravi, RAVIS, "1 picture is painted and waiting for moderators")
+    await scene.omar.send(f"/imagine {OMARS}")
+    held = await sees(scene.omar, OMARS, "بانتظار المشرفين")
+    await shoot(scene.omar, "session-held", held)
     await expect(held.locator("img")).to_have_count(0)
-    await expect(articles(scene.ravi, HEART).locator("img")).to_have_count(0)
+    await expect(articles(scene.ravi, OMARS).locator("img")).to_have_count(0)
+    await scene.wei.send(f"/imagine {WEIS}")
+    await sees(scene.wei, WEIS, "1 picture is painted and waiting for moderators")
 
 
 async def review(scene: Scene) -> None:
-    """Mina approves one picture, and rejects the other with a reason; its person appeals with success."""
+    """Mina approves two pictures, and rejects one with a reason; its person appeals with success."""
     mina, omar = scene.mina, scene.omar
-    first = await sees(mina, "A picture is waiting for review", STAR)
-    second = await sees(mina, "A picture is waiting for review", HEART)
+    first = await sees(mina, "A picture is waiting for review", RAVIS)
+    second = await sees(mina, "A picture is waiting for review", OMARS)
     await shown(second)
     await shoot(mina, "review-waiting", second)
     await mina.press(first, "Approve")
-    await sees(mina, STAR, "@Mina has approved it")
+    await sees(mina, RAVIS, "@Mina has approved it")
+    await mina.press(await sees(mina, "A picture is waiting for review", WEIS), "Approve")
+    await sees(mina, WEIS, "@Mina has approved it")
     await mina.press(second, "Reject")
     await fill(mina, Reason=REASON)
-    await sees(mina, HEART, "@Mina has rejected it", REASON)
-    star = await sees(scene.ravi, STAR, "seed")
+    await sees(mina, OMARS, "@Mina has rejected it", REASON)
+    star = await sees(scene.ravi, RAVIS, "seed")
     await shown(star)
-    rejected = await sees(omar, HEART, REASON)
+    rejected = await sees(omar, OMARS, REASON)
     await expect(rejected.get_by_role("button", name="اعتراض")).to_be_visible()
     await shoot(omar, "review-rejected", rejected)
     await omar.press(rejected, "اعتراض")
-    await omar.page.get_by_role("dialog").locator("textarea").fill("قلب من لعبتي")
+    await omar.page.get_by_role("dialog").locator("textarea").fill(APPEAL)
     await omar.page.get_by_role("button", name="Submit").click()
-    appeal = await sees(mina, "An appeal", HEART)
+    appeal = await sees(mina, "An appeal", OMARS)
+    await shown(appeal)
+    await shoot(mina, "review-appeal", appeal)
     await mina.press(appeal, "Accept")
-    await shown(await sees(omar, HEART, "البذرة"))
+    await shown(await sees(omar, OMARS, "البذرة"))
 
 
 async def report(scene: Scene) -> None:
     """Omar reports Ravi's picture; Mina looks at it, and lets it stand."""
-    star = await sees(scene.omar, STAR, "seed")
+    star = await sees(scene.omar, RAVIS, "seed")
     await use_menu(scene.omar, star, "Report this picture")
-    await scene.omar.page.get_by_role("dialog").locator("textarea").fill("نجمة من لعبتي")
+    await scene.omar.page.get_by_role("dialog").locator("textarea").fill(REPORT)
     await scene.omar.page.get_by_role("button", name="Submit").click()
     await sees(scene.omar, "يرى مشرفو هذا الخادم بلاغك")
-    reported = await sees(scene.mina, "A reported picture", STAR, "نجمة من لعبتي")
+    reported = await sees(scene.mina, "A reported picture", RAVIS, REPORT)
     await shown(reported)
 
     await scene.mina.press(reported, "Approve")
@@ -202,11 +216,11 @@ async def vote(scene: Scene) -> None:
     """The round ends; all members vote, and read the results."""
     wei, ravi, omar = scene.wei, scene.ravi, scene.omar
     await go(wei, THEME)
-    board = await sees(wei, "Group session", "@Ravi 1/2", "@Omar 1/2")
-    await expect(board).not_to_contain_text("left out")  # both are shown since the decisions
+    board = await sees(wei, "Group session", "@Ravi 1/2", "@Omar 1/2", "@Wei 1/2")
+    await expect(board).not_to_contain_text("left out")  # all are shown since the decisions
     await shoot(wei, "session-board", board)
     await wei.send("/session next")
-    ballot = await sees(omar, "Pictures of round 1", STAR, HEART)
+    ballot = await sees(omar, "Pictures of round 1", RAVIS, OMARS)
     await shown(ballot)
     await ballot.get_by_role("button", name="2", exact=True).click()
     await sees(omar, "لا يمكنك التصويت لصورتك")
@@ -219,6 +233,7 @@ async def vote(scene: Scene) -> None:
     await wei.send("/session next")
     results = await sees(ravi, "Results of round 1", "no. 2 of @Omar", "2 votes", "3 people have voted.")
     await shown(results)
+    await shoot(ravi, "session-results", results)
 
 
 async def finish(scene: Scene) -> None:
@@ -226,15 +241,15 @@ async def finish(scene: Scene) -> None:
     wei, ravi = scene.wei, scene.ravi
     await wei.send("/session next")
     await sees(wei, "Group session", "Round 2", "everyone is painting")
-    await ravi.send(f"/imagine {MOON}")
-    waiting = await sees(scene.mina, "A picture is waiting for review", MOON)
+    await ravi.send(f"/imagine {RAVIS_SECOND}")
+    waiting = await sees(scene.mina, "A picture is waiting for review", RAVIS_SECOND)
     await scene.mina.press(waiting, "Approve")
-    await sees(ravi, MOON, "seed")
+    await sees(ravi, RAVIS_SECOND, "seed")
     await wei.send("/session close")
     await sees(wei, "the session has ended")
-    whole = await sees(ravi, f"Group session: {THEME}", STAR, HEART, MOON)
+    whole = await sees(ravi, f"Group session: {THEME}", RAVIS, OMARS, WEIS, RAVIS_SECOND)
     await shown(whole)
-    await sees(ravi, "The archive has 3 pictures, with their recipes.")
+    await sees(ravi, "The archive has 4 pictures, with their recipes.")
     await shoot(ravi, "session-sheet", whole)
 
 
@@ -249,7 +264,7 @@ async def whole_visit(
     browser: Browser, address: str, keep: Keep
 ) -> tuple[dict[str, list[dict[str, object]]], set[str]]:
     """Take all steps; return the document and the file names of the session's archive."""
-    async with await browser.new_context(viewport=SIZE, locale="en-GB") as context:
+    async with await browser.new_context(viewport=WINDOW, locale="en-GB") as context:
         names = ("wei", "mina", "ravi", "omar")
         visits = await asyncio.gather(
             *(arrive(context, address, name, keep, patience=PATIENCE) for name in names)
@@ -277,24 +292,13 @@ async def painted(
         await store.close()
 
 
-async def write(cache: Path) -> None:
-    """Renew the pictures, painted by the demo's checkpoint."""
-
-    def keep(name: str, png: bytes) -> None:
-        file = IMAGES / f"{name}.png"
-        file.write_bytes(small(png))
-        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
-
-    model = {"name": "demo", "checkpoint": "demo", "sizes": ["128x128"]}
+async def visited(browser: Browser, folder: Path, cache: Path, keep: Keep) -> None:
+    """Take all steps on a sandbox whose pictures are painted by the demo's checkpoint."""
+    model = {"name": "demo", "checkpoint": "demo", "sizes": [SIZE]}
     config = Config.parse({"discord": {"languages": LANGUAGES}, "models": [model]})
     spec = ModelSpec(offer=config.models[0].offer, source="demo")
     settings = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=1, cache_dir=cache)
-    with Engine.open(settings, report=print) as engine, tempfile.TemporaryDirectory() as folder:
+    with Engine.open(settings, report=print) as engine:
         await asyncio.to_thread(engine.wait_until_ready)
-        async with painted(Path(folder), config, engine) as sandbox, launched() as browser:
-            print(*await whole_visit(browser, sandbox.address, keep))
-            print(*sandbox.violations)
-
-
-if __name__ == "__main__" and "--write" in sys.argv:
-    asyncio.run(write(Path(tempfile.gettempdir()) / "sdjax-first-pictures"))
+        async with painted(folder, config, engine) as sandbox:
+            await whole_visit(browser, sandbox.address, keep)
