@@ -1,4 +1,4 @@
-"""Results and progress in the sandbox's messages, with and without faults."""
+"""Results and progress in the messages of the sandbox: with and without faults, and to closed places."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
 from bot.sandbox.client import Member
 from bot.sandbox.exchange import Exchange
+from bot.sandbox.permissions import Permission
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -64,7 +65,8 @@ async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
 
 async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Job]:
     """Request a picture; return the message that shows it in the queue, and its job."""
-    message = await member.message_of(await member.imagine(prompt=PROMPT, **options))
+    asked = await member.imagine(prompt=PROMPT, **options)
+    message = await member.message_of(asked, channel=options.get("channel"))
 
     async def known() -> bool:
         return (await store.jobs.active())[-1].message_id == int(message["id"])
@@ -81,13 +83,28 @@ async def logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
     return words in caplog.text
 
 
-async def settled(store: Store, outcomes: Any) -> list[str]:
+async def settled(outcomes: Any) -> list[str]:
     async def done() -> bool:
         return bool(outcomes())
 
     await until(done)
     found: list[str] = outcomes()
     return found
+
+
+async def outcome(served: Served, job: Job, outcomes: Any) -> str:
+    """Paint a job, and return the only outcome of a delivery."""
+    await paint(served, job.id)
+    (found,) = await settled(outcomes)
+    return found
+
+
+async def direct(member: Member) -> list[Message]:
+    """The messages that the bot sent to a member alone."""
+    channels = (await member.state())["channels"]
+    return [
+        message for each in channels if each["type"] == 1 for message in await member.messages(each["id"])
+    ]
 
 
 async def test_one_message_goes_from_queued_to_the_painted_picture(
@@ -105,7 +122,7 @@ async def test_one_message_goes_from_queued_to_the_painted_picture(
     )
     assert f"seed {job.recipe.seed}" in text_of(message)
     assert labels(message) == ["Again", "Remix", "Vary", "Files", "Delete"]
-    assert await settled(served.store, outcomes) == ["edited"]
+    assert await settled(outcomes) == ["edited"]
     assert len(await mina.messages()) == 1
 
 
@@ -181,30 +198,17 @@ async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: 
     await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
 
 
-async def test_after_the_tokens_end_the_bot_edits_the_same_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
-) -> None:
-    queued, job = await ask(mina, served.store)
-    sandbox.misbehave(expire_tokens=True)
-    await paint(served, job.id)
-    assert (await with_picture(mina))["id"] == queued["id"]
-    assert await settled(served.store, outcomes) == ["edited"]
-
-
 async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:
     _, job = await ask(mina, served.store, private=True)
     sandbox.misbehave(expire_tokens=True)
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["sent_directly"]
-    state = await mina.state()
-    (direct,) = [channel for channel in state["channels"] if channel["type"] == 1]
-    (message,) = await mina.messages(direct["id"])
+    assert await outcome(served, job, outcomes) == "sent_directly"
+    (message,) = await direct(mina)
     assert message["attachments"]
     assert "could no longer be shown" in text_of(message)
     address = message_address(await served.store.jobs.get(job.id))
-    assert address == f"https://discord.com/channels/@me/{direct['id']}/{message['id']}"
+    assert address == f"https://discord.com/channels/@me/{message['channel_id']}/{message['id']}"
 
 
 async def test_a_private_result_that_cannot_be_delivered_is_never_shown_in_public(
@@ -213,8 +217,7 @@ async def test_a_private_result_that_cannot_be_delivered_is_never_shown_in_publi
     _, job = await ask(mina, served.store, private=True)
     await mina.accept_dms(False)
     sandbox.misbehave(expire_tokens=True)
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["private_expired"]
+    assert await outcome(served, job, outcomes) == "private_expired"
     assert not any(message["attachments"] for message in await mina.messages())
 
 
@@ -224,10 +227,8 @@ async def test_a_file_over_the_limit_of_direct_messages_is_made_smaller(
     monkeypatch.setattr("bot.delivery.uploads.FILE_LIMIT", 20_000)
     _, job = await ask(mina, served.store, private=True)
     sandbox.misbehave(expire_tokens=True)
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["sent_directly"]
-    (direct,) = [channel for channel in (await mina.state())["channels"] if channel["type"] == 1]
-    (message,) = await mina.messages(direct["id"])
+    assert await outcome(served, job, outcomes) == "sent_directly"
+    (message,) = await direct(mina)
     assert message["attachments"][0]["filename"] == f"{job.id}.webp"
     assert message["attachments"][0]["size"] <= 20_000
 
@@ -235,8 +236,7 @@ async def test_a_file_over_the_limit_of_direct_messages_is_made_smaller(
 async def test_a_deleted_message_is_not_replaced(served: Served, mina: Member, outcomes: Any) -> None:
     queued, job = await ask(mina, served.store)
     await mina.delete(queued)
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["message_deleted"]
+    assert await outcome(served, job, outcomes) == "message_deleted"
     assert await mina.messages() == []
 
 
@@ -246,30 +246,7 @@ async def test_without_access_to_the_channel_the_result_is_a_direct_message(
     _, job = await ask(mina, served.store)
     sandbox.misbehave(expire_tokens=True)
     sandbox.forbid("art")
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["sent_directly"]
-
-
-async def test_after_the_deletion_of_a_channel_the_result_is_a_direct_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
-) -> None:
-    _, job = await ask(mina, served.store)
-    sandbox.misbehave(expire_tokens=True)
-    sandbox.delete_channel("art")
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["sent_directly"]
-
-
-@pytest.mark.parametrize("fault", [{"rest_5xx": 1}, {"rest_429": 2}, {"rest_429": 6, "retry_after": 0.02}])
-async def test_an_error_of_discord_delays_the_result_and_doubles_nothing(
-    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, fault: dict[str, float]
-) -> None:
-    queued, job = await ask(mina, served.store)
-    sandbox.misbehave(on="/messages/", **fault)
-    await paint(served, job.id)
-    assert (await with_picture(mina))["id"] == queued["id"]
-    assert await settled(served.store, outcomes) == ["edited"]
-    assert len(await mina.messages()) == 1
+    assert await outcome(served, job, outcomes) == "sent_directly"
 
 
 async def test_a_new_message_whose_answer_was_lost_is_posted_once(
@@ -280,8 +257,7 @@ async def test_a_new_message_whose_answer_was_lost_is_posted_once(
         database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
     database.close()
     sandbox.misbehave(lose_answers=1, on="/messages")
-    await paint(served, job.id)
-    assert await settled(served.store, outcomes) == ["sent"]
+    assert await outcome(served, job, outcomes) == "sent"
     shown = [message for message in await mina.messages() if message["attachments"]]
     assert len(shown) == 1
     assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
@@ -314,7 +290,7 @@ async def test_an_unexpected_error_delays_one_result_and_affects_no_other(
     _, job = await ask(mina, served.store)
     await paint(served, job.id)
     await with_picture(mina)
-    assert await settled(served.store, outcomes) == ["edited"]
+    assert await settled(outcomes) == ["edited"]
 
 
 async def test_a_channel_that_refused_a_size_gets_smaller_files_and_is_not_asked_again_for_the_next(
@@ -359,3 +335,172 @@ async def test_a_picture_over_the_upload_limit_is_made_smaller_and_delivered(
     assert len(data) <= limit
     assert PIL.Image.open(io.BytesIO(data)).format in ("WEBP", "JPEG")
     assert read_recipe(io.BytesIO(data)) == job.recipe.request(0)
+
+
+async def test_after_a_removal_from_the_server_no_delivery_is_retried(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    _, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.kick()
+    refused = sandbox.invalid_requests
+    assert await outcome(served, job, outcomes) == "no_access"
+    assert sandbox.invalid_requests - refused <= 3  # by the token, in the channel, to the person
+
+
+async def test_without_the_right_to_attach_files_the_result_comes_as_a_direct_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, tmp_path: Path
+) -> None:
+    _, job = await ask(mina, served.store)
+    forget_message(tmp_path)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.forbid("art", Permission.ATTACH_FILES)
+    assert await outcome(served, job, outcomes) == "sent_directly"
+    (message,) = await direct(mina)
+    assert message["attachments"]
+    assert "could no longer be shown" in text_of(message)
+
+
+async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_stored(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, tmp_path: Path
+) -> None:
+    _, job = await ask(mina, served.store)
+    forget_message(tmp_path)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.forbid("art", Permission.SEND_MESSAGES)
+    await mina.accept_dms(False)
+    assert await outcome(served, job, outcomes) == "no_permission"
+    assert await direct(mina) == []
+
+
+async def test_closed_direct_messages_end_a_delivery_without_retries(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, tmp_path: Path
+) -> None:
+    _, job = await ask(mina, served.store, channel="dm")
+    forget_message(tmp_path)
+    sandbox.misbehave(expire_tokens=True)
+    await mina.accept_dms(False)
+    assert await outcome(served, job, outcomes) == "direct_closed"
+
+
+async def test_an_archived_thread_is_unarchived_by_the_result(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    sandbox.open_thread("art", "sketches")
+    queued, job = await ask(mina, served.store, channel="sketches")
+    sandbox.archive("sketches")
+    assert await outcome(served, job, outcomes) == "sent"
+    shown = [message for message in await mina.messages("sketches") if message["attachments"]]
+    assert [message["id"] == queued["id"] for message in shown] == [False]
+    assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
+
+
+async def test_the_result_of_a_locked_thread_is_a_direct_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    sandbox.open_thread("art", "sketches")
+    _, job = await ask(mina, served.store, channel="sketches")
+    sandbox.archive("sketches", locked=True)
+    assert await outcome(served, job, outcomes) == "sent_directly"
+    assert len(await direct(mina)) == 1
+
+
+async def test_an_expired_token_is_tried_only_once(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    queued, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    for step in (3, 9):
+        await served.store.leases.heartbeat({claim: step}, ttl=60.0)
+        await mina.wait_for_message(lambda message, step=step: f"step {step} of" in text_of(message))
+    await served.store.leases.give_back(claim)
+    assert await outcome(served, job, outcomes) == "edited"
+    assert sandbox.invalid_requests == 1
+    assert (await mina.messages())[0]["id"] == queued["id"]
+
+
+async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    queued, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.misbehave(rest_429=1, on=f"/channels/{queued['channel_id']}/messages/", retry_after=3600.0)
+    await served.paint(job.id)
+
+    async def put_off() -> bool:
+        return not await served.store.deliveries.undelivered(limit=9)
+
+    await until(put_off)
+    asked = sandbox.invalid_requests
+    _, other = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    await served.paint(other.id)
+    await until(put_off)
+    assert outcomes() == []
+    assert sandbox.invalid_requests - asked <= 1  # with its own token, which has expired
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.delivery.discord_requests.FIRST_BLOCK_SECONDS", 0.1)
+    monkeypatch.setattr("bot.delivery.discord_requests.BAN_SECONDS", 0.1)
+    monkeypatch.setattr("bot.delivery.outbox.LONGEST_WAIT", 0.1)
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize(
+    "page",
+    [
+        (403, "/webhooks/"),  # by the interaction's token
+        (403, "/channels/"),  # by the bot, after the token's end
+        (401, "/channels/"),
+        (404, "/webhooks/"),
+        (429, "/channels/"),
+    ],
+)
+async def test_a_page_in_place_of_discords_answer_ends_no_delivery(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, page: tuple[int, str]
+) -> None:
+    status, where = page
+    queued, job = await ask(mina, served.store)
+    if where == "/channels/":
+        sandbox.misbehave(expire_tokens=True)
+    sandbox.misbehave(pages=1, page_status=status, on=where)
+    assert await outcome(served, job, outcomes) == "edited"
+    (message,) = await mina.messages()
+    assert (message["id"], len(message["attachments"])) == (queued["id"], 1)
+
+
+async def test_a_content_that_discord_refuses_is_reported_in_the_message(
+    *,
+    lenient: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    discord_address: object,
+    outcomes: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        Member(lenient.address, "Mina") as mina,
+        serving(lenient, store, artifacts, Config()) as served,
+    ):
+        queued, job = await ask(mina, store)
+        monkeypatch.setattr("bot.delivery.result.MAX_ALT", 5000)
+        with sqlite3.connect(tmp_path / "queue.sqlite3") as database:
+            database.execute("UPDATE jobs SET recipe = replace(recipe, ?, ?)", (PROMPT, "heart" * 300))
+        database.close()
+        assert await outcome(served, job, outcomes) == "rejected"
+        (message,) = await mina.messages()
+    assert message["id"] == queued["id"]
+    assert text_of(message) == "Discord did not take this picture. Press Again, or tell the bot's owner."
+    (violation,) = lenient.violations
+    assert "50035" in violation
+
+
+def forget_message(folder: Path) -> None:
+    """Delete the message's id, as after a crash before it was stored."""
+    with sqlite3.connect(folder / "queue.sqlite3") as database:
+        database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
+    database.close()
