@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from finished_jobs import first_held
 from recipes import origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock
 
 from bot.domain.errors import StaleLease, UserMistake
 from bot.domain.hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
@@ -17,7 +17,6 @@ from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.levels import Level
 from bot.store import Store
-from bot.store.moderation import known
 from bot.store.rows import hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from bot.store.rows.hashes import Hashes
@@ -186,29 +185,6 @@ async def test_two_moderators_at_once_block_it_once_with_one_row_in_the_log(stor
     added = await asyncio.gather(*(store.known.block(CAT, replace(BY, actor_id=who)) for who in (1, 2, 3)))
     assert sorted(added) == [False, False, True]
     assert len(await store.moderation.entries(HERE, limit=9)) == 1
-
-
-async def test_a_server_blocks_a_limited_number(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "MAX_BLOCKED", 2)
-    for number in (1, 2):
-        await store.known.block(number, BY)
-    with pytest.raises(UserMistake) as refused:
-        await store.known.block(3, BY)
-    assert refused.value.message_id == "known_full"
-    assert not await store.known.block(2, BY)
-    assert {each.hash for each in await store.known.blocked(HERE)} == {1, 2}
-    await store.known.block(3, OF_OPERATOR)
-
-
-async def test_of_pictures_blocked_at_once_a_full_server_takes_one(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(known, "MAX_BLOCKED", 1)
-    stores = [await open_store() for _ in range(3)]
-    blocking = (store.known.block(number, BY) for number, store in enumerate(stores))
-    found = await asyncio.gather(*blocking, return_exceptions=True)
-    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["known_full"] * 2
-    assert len(await stores[0].known.blocked(HERE)) == 1
 
 
 async def test_blocks_go_with_their_server_and_forget_who_made_them(store: Store) -> None:

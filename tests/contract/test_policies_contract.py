@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-from stores import OpenStore
-
-from bot.domain.errors import UserMistake
 from bot.store import Store
-from bot.store.moderation import policies
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.store.rows.audit import Act, By
 
@@ -89,37 +84,3 @@ async def test_a_change_and_a_removal_at_once_both_succeed(store: Store) -> None
     )
     found = [each.values for each in await store.policies.all_of(HERE)]
     assert found in ([], [{"variants": 4}])
-
-
-async def test_a_server_has_a_limited_number_of_policies(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(policies, "MAX_POLICIES", 2)
-    await store.policies.put(ROLE, ARTIST, {"steps": 20}, BY)
-    await store.policies.put(ROLE, NEWCOMER, {"steps": 20}, BY)
-    with pytest.raises(UserMistake) as refused:
-        await store.policies.put(OF_CHANNEL, CHANNEL, {"steps": 20}, BY)
-    assert refused.value.message_id == "policies_full"
-    await store.policies.put(ROLE, ARTIST, {"steps": 30}, BY)
-    assert len(await store.policies.all_of(HERE)) == 2
-
-
-async def test_of_two_policies_at_once_a_full_server_takes_one(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(policies, "MAX_POLICIES", 1)
-    first, second = await open_store(), await open_store()
-    found = await asyncio.gather(
-        first.policies.put(ROLE, ARTIST, {"steps": 20}, BY),
-        second.policies.put(ROLE, NEWCOMER, {"steps": 20}, BY),
-        return_exceptions=True,
-    )
-    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["policies_full"]
-    assert len(await first.policies.all_of(HERE)) == 1
-
-
-async def test_policies_go_with_their_server(store: Store) -> None:
-    await store.policies.put(SERVER, HERE, {"steps": 20}, BY)
-    assert HERE in await store.erasure.servers()
-    await store.erasure.erase_preferences(guild_id=HERE)
-    assert await store.policies.all_of(HERE) == []

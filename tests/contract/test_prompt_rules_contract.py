@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-from stores import OpenStore
-
-from bot.domain.errors import UserMistake
 from bot.store import Store
-from bot.store.moderation import prompt_rules
-from bot.store.moderation.prompt_rules import MAX_RULES, Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11
@@ -47,36 +42,9 @@ async def test_a_removed_rule_is_gone_and_logged_and_an_unknown_one_leaves_no_ro
     assert len(await store.moderation.entries(HERE, limit=9)) == 2
 
 
-async def test_a_server_has_a_limited_number_of_rules(store: Store) -> None:
-    for number in range(MAX_RULES):
-        await store.prompt_rules.put(PromptRule(name=f"rule {number}", terms=("x",)), BY)
-    with pytest.raises(UserMistake) as refused:
-        await store.prompt_rules.put(PromptRule(name="one more", terms=("x",)), BY)
-    assert refused.value.message_id == "rules_full"
-    await store.prompt_rules.put(PromptRule(name="rule 3", terms=("y",)), BY)
-
-
-async def test_of_two_rules_at_once_a_full_server_takes_one(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prompt_rules, "MAX_RULES", 1)
-    first, second = await open_store(), await open_store()
-    found = await asyncio.gather(
-        first.prompt_rules.put(GORE, BY), second.prompt_rules.put(BRANDS, BY), return_exceptions=True
-    )
-    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["rules_full"]
-    assert len(await first.prompt_rules.of(HERE)) == 1
-
-
 async def test_two_moderators_at_once_leave_one_rule_and_two_rows(store: Store) -> None:
     others = PromptRule(name="No gore", terms=("guts",))
     await asyncio.gather(store.prompt_rules.put(GORE, BY), store.prompt_rules.put(others, BY))
     [rule] = await store.prompt_rules.of(HERE)
     assert rule in (GORE, others)
     assert len(await store.moderation.entries(HERE, limit=9)) == 2
-
-
-async def test_rules_go_with_their_server(store: Store) -> None:
-    await store.prompt_rules.put(GORE, BY)
-    await store.erasure.erase_preferences(guild_id=HERE)
-    assert await store.prompt_rules.of(HERE) == []

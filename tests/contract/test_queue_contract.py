@@ -229,12 +229,15 @@ async def test_cancelling_a_partly_painted_job_keeps_what_is_painted(store: Stor
     assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [cancelled]
 
 
-async def test_new_work_wakes_the_waiting_loop(store: Store) -> None:
+async def test_new_work_wakes_every_waiting_loop_and_one_that_waits_later(store: Store) -> None:
     async with asyncio.timeout(5):
-        waiter = asyncio.create_task(store.wake_ups.work.wait(60))
+        waiters = [asyncio.create_task(store.wake_ups.work.wait(60)) for _ in range(2)]
         await asyncio.sleep(0)
-        await store.jobs.enqueue(RECIPE, ORIGIN)
-        await waiter
+        await store.jobs.enqueue(RECIPE, origin(1))
+        await asyncio.gather(*waiters)
+        await store.jobs.enqueue(RECIPE, origin(2))
+        await store.wake_ups.work.wait(60)
+        await store.wake_ups.work.wait(0.01)  # without new work the wait ends by itself
 
 
 async def test_a_finished_job_wakes_the_outbox(store: Store) -> None:
