@@ -106,15 +106,6 @@ def shortage(monkeypatch: pytest.MonkeyPatch) -> Shortage:
     return short
 
 
-def test_a_failed_compilation_is_retried_at_the_next_request_for_the_program(
-    make: Double, shortage: Shortage
-) -> None:
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        make()
-    assert shortage.left == 0
-    assert make() is make()
-
-
 def test_a_failed_compilation_does_not_fail_for_other_waiting_threads(
     make: Double, shortage: Shortage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

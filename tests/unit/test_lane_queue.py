@@ -9,10 +9,8 @@ import pytest
 
 from sdjax_engine.scheduler.lane_queue import (
     LIMITS,
-    REMEMBERED,
     LaneQueue,
     QuickestEvaluation,
-    RecentQuantile,
 )
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import RunLimits, Seats
@@ -49,13 +47,6 @@ def test_runs_are_as_long_as_their_seconds_allow(
 ) -> None:
     one = queue(lane_on(1, 4), seats_per_device=4, seconds_per_evaluation=seconds)
     assert (one.limits(), one.limits(shared=True)) == (alone, shared)
-
-
-def test_before_the_first_run_an_evaluation_counts_as_a_second() -> None:
-    one = queue(lane_on(1, 4), seats_per_device=4)
-    assert (one.seconds_of(1), one.seconds_of(3)) == (1.0, 3.0)
-    one.learn_run(2.0, 4, 2)
-    assert one.seconds_of(3) == 1.5
 
 
 def test_the_mean_of_an_evaluation_follows_the_runs() -> None:
@@ -110,21 +101,6 @@ def test_an_evaluation_is_measured_anew_where_the_devices_were_idle_after_four_o
     assert quickest.value == 0.25
     quickest.add(0.25, idle_after=True)
     assert quickest.value is None
-
-
-def test_a_quantile_is_of_the_last_values_only() -> None:
-    most, least = RecentQuantile(0.9), RecentQuantile(0.1)
-    assert most.value is None
-    most.add(1.0)
-    assert most.value == 1.0
-    least.add(1.0)
-    for value in range(2, 12):
-        most.add(float(value))
-        least.add(float(value))
-    assert (least.value, most.value) == (2.0, 10.0)
-    for _ in range(REMEMBERED - 1):
-        most.add(0.0)
-    assert most.value == 0.0
 
 
 def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from scripted_devices import prepared
 
-from sdjax_engine.denoising.state import Newcomer
 from sdjax_engine.lane.rows import (
-    Newcomers,
     Occupant,
     ProgramForm,
     SeatGrid,
     Stretch,
     chosen,
-    newcomers_by_device,
-    occupant_of,
     row_indices,
     stretches,
 )
-from sdjax_engine.request import Variation
 
 GUIDED = SeatGrid(devices=2, seats_per_device=4, halves=2)
 PLAIN = SeatGrid(devices=2, seats_per_device=4, halves=1)
@@ -176,56 +169,3 @@ def test_a_picture_with_fewer_evaluations_leaves_the_run_where_it_ends() -> None
 
 def test_newcomers_come_in_waves_of_one_for_each_device() -> None:
     assert GUIDED.waves([1, 0, 6, 2, 4]) == [{0: 1, 1: 6}, {0: 0, 1: 4}, {0: 2}]
-
-
-def nobody(devices: int) -> Newcomers:
-    """The inputs of devices without a newcomer: all values are 7, unlike those of a newcomer."""
-    of_one = {"variation_seeds": 8, "variation_strengths": 8, "time_ids": 2, "lora_rows": 2, "lora_scales": 2}
-    shapes = {name: (devices, *([of_one[name]] if name in of_one else [])) for name in Newcomer._fields}
-    shapes["rows"] = (devices, 1, 2)
-    return Newcomer(**{name: np.full(shape, 7, np.float32) for name, shape in shapes.items()})
-
-
-def test_each_device_has_the_inputs_of_its_newcomer() -> None:
-    one = prepared(seed=11)
-    variations = (Variation(seed=21, strength=0.25), Variation(seed=22, strength=0.5))
-    one = replace(
-        one,
-        request=replace(one.request, variations=variations),
-        rows=np.array([[1, 2]], np.float32),
-        init_noise_sigma=3.0,
-        init_latent_scale=4.0,
-        time_ids=(5.0, 6.0),
-        loras=(np.array([8, 9], np.int32), np.array([0.1, 0.2], np.float32)),
-    )
-    empty = nobody(2)
-    found = newcomers_by_device({1: 6}, {6: one}, empty, GUIDED)
-    expected = Newcomer(
-        seat=np.array([7, 2]),
-        seed=np.array([7, 11]),
-        variation_seeds=np.array([[7] * 8, [21, 22, *[7] * 6]]),
-        variation_strengths=np.array([[7] * 8, [0.25, 0.5, *[7] * 6]]),
-        init_noise_sigma=np.array([7, 3]),
-        init_latent_scale=np.array([7, 4]),
-        time_ids=np.array([[7, 7], [5, 6]]),
-        lora_rows=np.array([[7, 7], [8, 9]]),
-        lora_scales=np.array([[7, 7], [0.1, 0.2]], np.float32),
-        rows=np.array([[[7, 7]], [[1, 2]]]),
-    )
-    for name in Newcomer._fields:
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
-        assert (getattr(empty, name) == 7).all(), f"{name} of nobody has changed"
-
-
-def test_runs_know_of_a_newcomer_its_loras_and_its_guidance() -> None:
-    guided = np.array([True, False])
-    none, some = (
-        (np.zeros(2, np.int32), np.zeros(2, np.float32)),
-        (np.ones(2, np.int32), np.ones(2, np.float32)),
-    )
-    plain = occupant_of(replace(prepared(evaluations=2), loras=none, guided=guided), GUIDED)
-    assert not plain.adapted
-    assert [plain.is_guided(evaluation) for evaluation in range(3)] == [True, False, False]
-    adapted = replace(prepared(evaluations=2), loras=some, guided=guided)
-    assert occupant_of(adapted, GUIDED).adapted
-    assert not occupant_of(adapted, PLAIN).is_guided(0)

@@ -77,22 +77,17 @@ def test_before_a_queueing_was_measured_the_next_run_is_queued_when_the_current_
     assert next_run_at([flying], 6.0, ready(one)) == pytest.approx(6.0 + 0.1 * flying.evaluations)
 
 
-def test_with_no_seat_free_it_is_queued_at_once() -> None:
-    full = practised(1, 4, 5)
-    assert next_run_at([batch(full)], 6.0, ready(full)) == AT_ONCE
-
-
-def test_while_another_lane_could_run_it_is_queued_at_once() -> None:
-    one = practised(1, 4, 1)
-    flying = batch(one)
-    assert next_run_at([flying], 6.0, ready(one, practised(1, 4, 1))) == AT_ONCE
-    assert next_run_at([flying], 6.0, ready(practised(1, 4, 1))) == AT_ONCE
-
-
-def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
-    one = practised(2, 4, 1)
-    assert next_run_at([batch(one, uneven=True)], 6.0, ready(one)) == AT_ONCE
-    assert next_run_at([batch(one), batch(one)], 6.0, ready(one)) == AT_ONCE
+def test_the_next_run_is_queued_at_once_where_nobody_gains_by_waiting() -> None:
+    full, one, other, several = (practised(*of) for of in ((1, 4, 5), (1, 4, 1), (1, 4, 1), (2, 4, 1)))
+    for flying, lanes in (
+        ([batch(full)], [full]),  # no seat is free
+        ([batch(one)], [one, other]),  # another lane could run
+        ([batch(one)], [other]),
+        ([batch(several, uneven=True)], [several]),  # the devices are done at different times
+        ([batch(several), batch(several)], [several]),
+        ([batch(one, rows=ROWS + 1)], [one]),  # no run of as many rows was measured
+    ):
+        assert next_run_at(flying, 6.0, ready(*lanes)) == AT_ONCE
 
 
 def test_the_first_runs_do_not_tell_how_long_the_next_will_take() -> None:
@@ -102,11 +97,6 @@ def test_the_first_runs_do_not_tell_how_long_the_next_will_take() -> None:
         assert next_run_at([batch(one)], 6.0, ready(one)) == AT_ONCE
     one.learn_run(0.4, 4, ROWS)
     assert next_run_at([batch(one)], 6.0, ready(one)) > 6.0
-
-
-def test_runs_of_other_rows_do_not_tell_how_long_the_next_will_take() -> None:
-    one = practised(1, 4, 1)
-    assert next_run_at([batch(one, rows=ROWS + 1)], 6.0, ready(one)) == AT_ONCE
 
 
 def test_one_slow_queueing_does_not_make_the_next_run_earlier() -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sdjax_engine.compiling.compiler import CompilingStopped
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.intake import Wanted
 from sdjax_engine.startup.warm_up import Requests, Step, WarmUp
@@ -96,44 +95,6 @@ def test_a_step_under_way_ends_and_no_other_begins_after_the_last_was_said_to_be
     assert (made, warming.wait(0)) == (["first"], True)
 
 
-@pytest.mark.parametrize("gives_way", [False, True])
-def test_after_the_order_to_begin_no_more_only_the_step_begins_that_a_request_waits_for(
-    gives_way: bool,
-) -> None:
-    """An image between its two passes may come to wait for a lane that is not ready yet."""
-    here, let_go, begun = RunningRequests(), threading.Event(), threading.Event()
-    made: list[str] = []
-    wanted = threading.Event()
-
-    def make_first() -> None:
-        begun.set()
-        assert let_go.wait(DEADLINE)
-
-    first = step("first", make_first)
-    other = replace(step("other", lambda: made.append("other")), opens=frozenset([OTHER]))
-    last = replace(step("last", wanted.set), opens=frozenset([LANE]))
-    here.awaited = [OTHER]
-    warming = WarmUp(
-        [first, step("addition", lambda: made.append("addition")), other, last],
-        at_once=1,
-        report=lambda _line: None,
-        seconds=lambda: 2.0,
-        requests=here,
-        gives_way=gives_way,
-    )
-    assert begun.wait(DEADLINE)
-    here.awaited = []
-    warming.begin_no_more()
-    let_go.set()
-    assert not wanted.wait(0.3)
-    here.awaited = [LANE]
-    assert wanted.wait(DEADLINE)
-    assert not warming.wait(0.2)
-    assert made == []
-    warming.stop()
-    assert (made, warming.wait(0)) == ([], True)
-
-
 def test_a_warm_up_that_begins_no_more_begins_only_the_half_that_a_request_waits_for() -> None:
     made: list[str] = []
     steps = [
@@ -150,27 +111,6 @@ def test_a_warm_up_that_begins_no_more_begins_only_the_half_that_a_request_waits
     assert opened.wait(DEADLINE)
     warming.stop()
     assert made == ["lane"]
-
-
-def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
-    begun, stopped = threading.Event(), threading.Event()
-
-    def compile_until_stopped() -> None:
-        begun.set()
-        assert stopped.wait(DEADLINE)
-        raise CompilingStopped
-
-    said: list[str] = []
-    made: list[str] = []
-    steps = step("long", make=compile_until_stopped), step("next", make=lambda: made.append("next"))
-    warming = warm_up(*steps, report=said.append)
-    assert begun.wait(DEADLINE)
-    assert not warming.wait(0)
-    stopped.set()
-    warming.stop()
-    assert warming.wait(0)
-    assert made == []
-    assert said == ["ready for the first after 2.0 s"]
 
 
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import numpy as np
 import PIL.Image
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
-from compilations import application
 from engines import SMALLEST
 
 from sdjax_engine import (
@@ -24,7 +21,6 @@ from sdjax_engine import (
     FlaxStableDiffusionPipeline,
     FlaxStableDiffusionXLPipeline,
     UnreadableCheckpoint,
-    make_image_grid,
 )
 from sdjax_engine.guide import pictures
 from sdjax_engine.guide.calls import guidance_of
@@ -43,11 +39,6 @@ def key() -> jax.Array:
     return jax.random.PRNGKey(KEY)
 
 
-def test_importing_the_package_loads_no_jax() -> None:
-    code = "import sdjax_engine, sys; sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_given_latents_replace_the_keys_noise(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
@@ -59,21 +50,6 @@ def test_given_latents_replace_the_keys_noise(
     np.testing.assert_allclose(by_noise, by_key, atol=1e-6)
     with pytest.raises(ValueError, match="Unexpected latents shape"):
         pipeline(ids, params, key(), num_inference_steps=3, latents=drawn[:1])
-
-
-def test_settings_of_the_process_change_no_picture(
-    text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
-) -> None:
-    pipeline, params = text_to_image
-    ids, drawn_from = pipeline.prepare_inputs(["a red circle"]), key()
-
-    def paint() -> Any:
-        again = FlaxStableDiffusionPipeline(**pipeline.components)  # traces anew
-        return again(ids, params, drawn_from, num_inference_steps=2, height=16, width=16)[0]
-
-    expected = paint()
-    with application(jax_default_prng_impl="rbg", jax_threefry_partitionable=False):
-        np.testing.assert_array_equal(paint(), expected)
 
 
 def test_every_prompt_can_have_its_own_guidance_and_negative_prompt(
@@ -289,15 +265,6 @@ def test_the_demo_checkpoint_paints_the_prompt() -> None:
     assert picture.size == (128, 128)
     assert red.mean() > 0.03
     assert white.mean() > 0.5
-
-
-def test_a_grid_is_filled_row_by_row_and_refused_where_it_is_not_full() -> None:
-    images = [drawn(colour, (8, 4)) for colour in ("red", "green", "blue", "white")]
-    grid = make_image_grid(images, rows=2, cols=2, resize=6)
-    assert grid.size == (12, 12)
-    assert grid.getpixel((11, 0)) == images[1].getpixel((0, 0))
-    with pytest.raises(ValueError, match="do not fill a grid"):
-        make_image_grid(images, 2, 3)
 
 
 def test_arrays_become_pictures_one_or_many_in_colour_or_grey() -> None:

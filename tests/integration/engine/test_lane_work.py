@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import jax
-import numpy as np
 import pytest
 from engines import PLAIN, like, with_own_seats
 from scripted_devices import Script, ScriptedPicture, ScriptedRun
 
 from sdjax_engine.lane.device_lane import DeviceLane, Work
-from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import Lane
 
 STEPS = 120  # evaluations of a tiny network: half a second or more
@@ -31,15 +27,13 @@ def lane(device_lanes: Mapping[Lane, DeviceLane]) -> DeviceLane:
 
 @dataclass(kw_only=True)
 class Asked:
-    """Work whose `ready` calls `on_question` and returns the next of `answers`."""
+    """Work whose `ready` returns the next of `answers`."""
 
     answers: list[bool]
-    on_question: Callable[[], object] = lambda: None
 
     @property
     def ready(self) -> bool:
         """Whether it is done, as the next answer says."""
-        self.on_question()
         return self.answers.pop(0)
 
 
@@ -87,22 +81,3 @@ def test_devices_that_waited_for_the_first_wave_of_newcomers_have_waited(
     prepared = model.prepare(like(num_inference_steps=STEPS))
     finish(lane)
     assert lane.admit({0: prepared, 1: prepared}, [Asked(answers=answers)]) is waited
-
-
-def test_start_pictures_are_made_ready_before_it_is_asked_whether_the_devices_wait(
-    lane: DeviceLane, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order: list[str] = []
-    start_pictures = LaneShapes.start_pictures
-
-    def noted(shapes: LaneShapes, by_device: Mapping[int, Any]) -> tuple[Any, Any]:
-        order.append("pictures")
-        return start_pictures(shapes, by_device)
-
-    monkeypatch.setattr(LaneShapes, "start_pictures", noted)
-    side = lane.lane.height, lane.lane.width
-    fitted = Fitted(pixels=np.zeros((*side, 3), np.uint8), mask=np.ones(side, bool))
-    prepared = replace(model.prepare(like(num_inference_steps=STEPS)), picture=fitted)
-    finish(lane)
-    lane.admit({0: prepared}, [Asked(answers=[True], on_question=lambda: order.append("question"))])
-    assert order == ["pictures", "question"]

@@ -49,15 +49,6 @@ def test_checkpoint_of_every_family_loads(family: str, tmp_path: Path) -> None:
     assert described.scheduler_config == checkpoint.scheduler_config
 
 
-def test_two_encoders_come_in_the_order_of_the_conditioning(xl: Path) -> None:
-    checkpoint = load_checkpoint(str(xl))
-
-    assert [each.component.config["hidden_size"] for each in checkpoint.text_encoders] == [32, 48]
-    assert checkpoint.text_encoder is checkpoint.text_encoders[0].component
-    assert checkpoint.penultimate
-    assert checkpoint.force_zeros_for_empty_prompt
-
-
 def test_negative_prompt_is_not_zeroed_where_the_checkpoint_says_so(xl_copy: Path) -> None:
     configure("model_index.json", force_zeros_for_empty_prompt=False)(xl_copy)
 

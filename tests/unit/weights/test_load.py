@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import huggingface_hub
 import jax
 import ml_dtypes
 import numpy as np
@@ -36,16 +34,6 @@ def parameters(checkpoint: Checkpoint) -> list[np.ndarray]:
 def same_parameters(one: Path, other: Path) -> bool:
     pairs = zip(parameters(load_checkpoint(str(one))), parameters(load_checkpoint(str(other))), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)
-
-
-def test_facts_of_the_checkpoint_come_from_its_configurations(original: Path) -> None:
-    checkpoint = load_checkpoint(str(original))
-
-    assert checkpoint.name == str(original)
-    assert checkpoint.native_size == (64, 64)
-    assert (checkpoint.latent_channels, checkpoint.vae_scale_factor) == (4, 8)
-    assert checkpoint.scaling_factor == 0.18215
-    assert checkpoint.scheduler_config["_class_name"] == "PNDMScheduler"
 
 
 def test_text_encoder_loads_with_the_prefix_of_older_files(original: Path, folder: Path) -> None:
@@ -136,13 +124,6 @@ def test_configurations_without_newer_keys_get_the_reference_defaults(original: 
         assert one.config == other.config
 
 
-def test_scheduler_configuration_passes_through_as_it_is(folder: Path) -> None:
-    content = {"_class_name": "DDIMScheduler", "beta_start": 0.001, "a_key_of_tomorrow": 1}
-    (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(content))
-
-    assert load_checkpoint(str(folder)).scheduler_config == content
-
-
 def test_number_of_heads_takes_precedence_over_the_misnamed_key(original: Path, folder: Path) -> None:
     file = folder / "unet" / "config.json"
     renamed = json.loads(file.read_text()) | {"num_attention_heads": 4, "attention_head_dim": 8}
@@ -151,41 +132,6 @@ def test_number_of_heads_takes_precedence_over_the_misnamed_key(original: Path, 
     heads = load_checkpoint(str(folder)).unet.config["num_attention_heads"]
 
     assert heads == load_checkpoint(str(original)).unet.config["num_attention_heads"] == (4, 4)
-
-
-def test_every_parameter_goes_through_the_given_put(original: Path) -> None:
-    device = jax.devices()[-1]
-    placed = []
-
-    def put(array: np.ndarray) -> jax.Array:
-        placed.append(array.shape)
-        return jax.device_put(array, device)
-
-    checkpoint = load_checkpoint(str(original), put=put)
-
-    assert len(placed) == len(parameters(checkpoint))
-
-
-def test_hub_id_is_read_from_the_cache_without_a_network(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository = tmp_path / "models--someone--tiny"
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    shutil.copytree(original, repository / "snapshots" / commit)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(commit)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-
-    checkpoint = load_checkpoint("someone/tiny")
-
-    assert checkpoint.name == "someone/tiny"
-    assert checkpoint.unet.config == load_checkpoint(str(original)).unet.config
-
-
-def test_models_of_one_form_share_the_layout_of_their_network(original: Path) -> None:
-    one, other = load_checkpoint(str(original)).unet, load_checkpoint(str(original)).unet
-    assert one.blueprint.layout is other.blueprint.layout
 
 
 def test_the_guide_changes_a_copy_of_the_network(original: Path) -> None:
