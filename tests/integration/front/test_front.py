@@ -119,11 +119,6 @@ async def test_a_deliberate_disconnection_is_not_counted_as_lost(
     assert "lost the connection" not in caplog.text
 
 
-async def test_a_place_is_shown_in_the_readers_language(served: Served, ravi: Member, yuna: Member) -> None:
-    await queued(ravi, "first")
-    assert "대기 중, 2번째" in text_of(await queued(yuna, "second"))
-
-
 async def test_a_private_picture_is_seen_by_its_owner_alone(
     served: Served, ravi: Member, omar: Member
 ) -> None:

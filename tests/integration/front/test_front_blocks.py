@@ -27,12 +27,6 @@ async def block(store: Store, user_id: int = RAVI, *, until: float | None = None
     await store.moderation.block(Scope(guild_id=GUILD_ID, user_id=user_id), by, until=until)
 
 
-async def test_a_block_shows_its_end_in_the_persons_language(served: Served, yuna: Member) -> None:
-    await block(served.store, YUNA, until=4_000_000_000.0)
-    told = await refusal(yuna, await yuna.imagine(prompt="a boat"))
-    assert told == "운영자가 이 서버에서 회원님의 그리기를 차단했습니다. 해제: <t:4000000000:R>. 이유: spam"
-
-
 async def test_the_operator_blocks_everywhere(served: Served, ravi: Member, omar: Member) -> None:
     await served.store.moderation.block(Scope(user_id=RAVI), OPERATOR)
     for channel in ("art", "dm"):

@@ -29,8 +29,7 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.moderation.policies import PolicyScope
-from bot.store.rows.audit import Act, By, Entry
+from bot.store.rows.audit import Act, Entry
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 
@@ -137,13 +136,6 @@ async def test_a_server_is_paused_and_resumed_and_a_missing_pause_is_reported(
     assert told == "Painting is not paused there: /moderate show shows where it is."
     assert said(await use(mina, "resume", where="server")) == "Painting has resumed in this server."
     assert len([one for one in await ravi.messages() if ephemeral(one)]) == 0
-
-
-async def test_a_pause_is_announced_in_the_language_of_the_place(served: Served, mina: Member) -> None:
-    by = By(actor_id=MINA, guild_id=GUILD_ID)
-    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"language": "ko"}, by)
-    assert "일시 중지되었습니다" in said(await use(mina, "pause", where="server"))
-    assert said(await use(mina, "resume", where="server")) == "이 서버에서 그리기를 다시 시작합니다."
 
 
 async def test_a_second_block_says_what_it_replaces(served: Served, mina: Member) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.telemetry.metrics import WELL, Metrics
+from bot.telemetry.metrics import WELL
 from sdjax_engine.images import read_recipe
 
 
@@ -66,21 +65,6 @@ async def test_the_delivered_picture_is_the_painted_one_with_a_valid_manifest(
     assert "-# AI-generated · seed 5 · " in text_of(message)
 
 
-async def test_a_grid_and_its_original_files_are_signed(signed: Served, ravi: Member) -> None:
-    _, message = await finished(signed, ravi, "boats", seed=5, variants=2)
-    grid = await ravi.attachment_bytes(message)
-    assert is_right(grid)
-    assert read_recipe(io.BytesIO(grid)).seed == 5
-    assert alts(message) == ["AI-generated · boats, pictures 1 to 2 of 2, seeds 5, 6"]
-    answer = await ravi.message_of(
-        await ravi.press(message, "Files"), lambda found: ephemeral(found) and shows_result(found)
-    )
-    with zipfile.ZipFile(io.BytesIO(await ravi.attachment_bytes(answer))) as archive:
-        files = [archive.read(name) for name in archive.namelist()]
-    assert [is_right(data) for data in files] == [True, True]
-    assert [read_recipe(io.BytesIO(data)).seed for data in files] == [5, 6]
-
-
 async def test_the_operator_can_turn_off_the_label_and_the_manifest(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
 ) -> None:
@@ -103,18 +87,6 @@ class Breakable:
         if self.broken:
             raise OSError("the key is gone")
         return data
-
-
-async def test_a_failure_of_signing_costs_no_picture(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
-) -> None:
-    metrics = Metrics()
-    signing = Signing(Breakable(broken=True), metrics=metrics.provenance)
-    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
-        job, message = await finished(served, ravi, "boats", seed=5)
-        sent, kept = await ravi.attachment_bytes(message), await artifacts.get(job.images[0].artifact or "")
-        assert unmarked(sent) == kept != sent  # with the marks that can be made
-    assert b'sdjax_provenance_pictures_total{outcome="unsigned"} 1.0' in metrics.text()
 
 
 async def test_a_picture_that_must_be_signed_and_cannot_be_is_held_until_it_can(

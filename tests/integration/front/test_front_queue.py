@@ -64,13 +64,6 @@ async def test_an_empty_queue_says_so_in_a_direct_message(served: Served, yuna: 
     assert "기다리는 그림도, 그리는 중인 그림도 없습니다." in text_of(message)
 
 
-async def test_help_is_in_the_readers_language(served: Served, yuna: Member) -> None:
-    message = await yuna.message_of(await yuna.use("help"))
-    assert ephemeral(message)
-    assert "**/그리기** 명령으로" in text_of(message)
-    assert "`제외_프롬프트`" in text_of(message)
-
-
 async def test_cancel_cancels_the_only_request_of_the_asker(
     served: Served, ravi: Member, omar: Member
 ) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, text_of
 from results import shows_result
-from serving import Served, serving, until
+from serving import Served, until
 
-from bot.config import Config
-from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
-from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.component_rules import walk
@@ -343,60 +339,6 @@ async def test_words_that_a_rule_holds_are_hidden_from_others_in_the_queue(
     others = text_of(await wei.message_of(await wei.use("queue")))
     assert "*已隐藏*" in others
     assert "sword" not in others
-
-
-async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
-    sandbox: Sandbox,
-    store: Store,
-    artifacts: Artifacts,
-    discord_address: object,
-    *,
-    ravi: Member,
-    wei: Member,
-) -> None:
-    await watch(store)
-    config = Config()
-    async with serving(sandbox, store, artifacts, config, name="first") as served:
-        job, message = await painted(served, ravi, "a calm pond")
-        await says(ravi, message, "waiting for moderators")
-
-        async def is_noted() -> bool:
-            return await store.deliveries.undelivered(limit=1) == []
-
-        await until(is_noted)
-    await store.policies.remove(PolicyScope.CHANNEL, ART, BY)
-    async with (
-        serving(sandbox, store, artifacts, config, name="second") as served,
-        serving(sandbox, store, artifacts, config, name="third"),
-    ):
-        review = await review_of(wei, "a calm pond")
-        (waiting,) = await store.reviews.waiting(GUILD_ID, limit=9)
-        await asyncio.gather(
-            *(store.reviews.decide(waiting.id, outcome, BY) for outcome in (Outcome.SHOWN, Outcome.SHOWN)),
-            return_exceptions=True,
-        )
-        await pictured(ravi, message)
-        await says(wei, review, f"<@{MINA}>", channel="general")
-        mine = [seen for seen in await wei.messages("general") if "a calm pond" in text_of(seen)]
-        assert len(mine) == 1
-        assert (await store.jobs.get(job.id)).images[0].artifact
-
-
-async def test_without_a_channel_a_picture_stays_held_and_the_list_says_so(
-    served: Served, mina: Member, ravi: Member
-) -> None:
-    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"review": True}, BY)
-    await painted(served, ravi, "a lost pond")
-
-    async def noted() -> bool:
-        (review,) = await served.store.reviews.waiting(GUILD_ID, limit=9)
-        return review.trouble == "no_channel"
-
-    await until(noted)
-    listed = text_of(await mina.message_of(await mina.use("review show")))
-    assert "no channel shows it: none is chosen" in listed
-    told = await mina.message_of(await mina.use("review channel", use="nowhere"))
-    assert "/review show" in text_of(told)
 
 
 async def test_without_a_channel_moderators_decide_in_the_list_and_everybody_is_told_what_is_so(

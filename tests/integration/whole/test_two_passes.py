@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import io
 from collections.abc import Iterator
-from pathlib import Path
 
 import PIL.Image
 import pytest
@@ -20,7 +18,6 @@ from bot.domain.jobs import Job, Recipe, State
 from bot.files.artifacts import Artifacts
 from bot.generation_data import fit, read_picture
 from bot.store import Store
-from bot.worker.worker import Worker
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import SecondPass
@@ -79,30 +76,3 @@ async def test_a_lost_file_of_two_passes_is_repainted_bit_for_bit(
         )
         assert (await painted(store, child, 2)).state is State.DONE
         assert await artifacts.get(name) == before
-
-
-@pytest.mark.usefixtures("slow_devices")
-async def test_a_worker_that_is_cancelled_in_a_second_pass_gives_the_image_back(
-    two_sizes: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
-) -> None:
-    worker = Worker(two_sizes, store, artifacts, name="worker", lease_seconds=30.0)
-    task = asyncio.create_task(worker.run())
-    long_pass = dataclasses.replace(SECOND, num_inference_steps=10, strength=1.0)
-    many = dataclasses.replace(LARGE, second_pass=long_pass, variants=3)
-    job = await store.jobs.enqueue(many, origin(1))
-
-    async def in_second_pass() -> bool:
-        return any(held.in_second_pass for held in worker._held.values())
-
-    await until(in_second_pass)
-    task.cancel()
-    await asyncio.wait([task])
-    states = {image.state for image in (await store.jobs.get(job.id)).images}
-    assert State.RUNNING not in states
-    assert State.FAILED not in states
-    async with working(make_worker(two_sizes, store, artifacts)):
-
-        async def ended() -> bool:
-            return (await store.jobs.get(job.id)).state is State.DONE
-
-        await until(ended)
