@@ -90,17 +90,6 @@ async def test_a_file_older_than_the_bound_is_deleted_and_its_job_is_kept(
     assert (await store.jobs.get(old.id)).images == old.images
 
 
-async def test_over_the_bound_on_bytes_the_oldest_files_are_deleted(
-    store: Store, artifacts: Artifacts, clock: Clock
-) -> None:
-    jobs = []
-    for number in range(5):
-        jobs.append(await painted(store, artifacts, number))
-        clock.now += DAY
-    await make(store, artifacts, clock).sweep()
-    assert await there(artifacts) == names(*jobs[3:])
-
-
 async def test_no_young_file_is_deleted_however_small_the_bound(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
@@ -173,17 +162,6 @@ async def test_files_of_an_earlier_version_are_counted_and_orphans_deleted(
     clock.now += 2 * YOUNG_SECONDS
     await sweeping.sweep()
     assert await there(artifacts) == names(job)
-
-
-async def test_the_files_of_forgotten_jobs_are_deleted(
-    store: Store, artifacts: Artifacts, clock: Clock
-) -> None:
-    first = await painted(store, artifacts, 1)
-    second = await painted(store, artifacts, 2, start=first.images[0].artifact)
-    clock.now += 366 * DAY
-    await make(store, artifacts, clock, Bounds(job_seconds=365 * DAY)).sweep()
-    assert await there(artifacts) == set()
-    assert await store.files.painter(str(second.images[0].artifact)) is None
 
 
 async def test_a_file_that_is_being_written_again_is_not_deleted(

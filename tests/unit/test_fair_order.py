@@ -4,7 +4,6 @@
 """
 
 import heapq
-import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -99,44 +98,6 @@ def test_nobody_waits_longer_than_their_share_says(
             ahead[turn[0]] += 1
         for user, (cost, weight) in enumerate(flooders):
             assert ahead[user] * cost / weight <= (number * share + cost / weight) * 1.0001
-
-
-def test_an_hour_of_mixed_load_is_shared_as_evenly_as_it_can_be() -> None:
-    """Some always have work waiting, others sometimes request less than their share: all get what is due."""
-    chance, queue, now, served = random.Random(7), Queue(), 0.0, Counter[int]()
-    costs = {user: chance.uniform(1.0, 12.0) for user in range(12)}
-    busy, light = range(8), range(8, 12)
-    for user in busy:
-        queue.ask(user, costs[user], count=3600)
-    asked: Counter[int] = Counter()
-    next_wish = {user: chance.uniform(0, 120) for user in light}
-    while now < 3600:
-        for user in light:
-            while next_wish[user] <= now:
-                queue.ask(user, costs[user])
-                asked[user] += costs[user]
-                next_wish[user] += costs[user] * chance.uniform(16, 40)
-        user, cost = queue.serve()
-        served[user] += cost
-        now += cost
-    due = {user: min(asked[user], 3600 / 12) for user in light}
-    due |= dict.fromkeys(busy, (3600 - sum(due.values())) / len(busy))
-    assert jain([served[user] / due[user] for user in costs]) >= 0.99
-
-
-def jain(shares: Sequence[float]) -> float:
-    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
-
-
-def test_virtual_time_never_goes_back() -> None:
-    assert fair_order.advance(5.0, [1.0, 3.0], []) == 5.0
-    assert fair_order.advance(5.0, [1.0, 7.0], [2.0]) == 5.0
-    assert fair_order.advance(5.0, [1.0, 7.0], [8.0]) == 7.0
-    assert fair_order.advance(5.0, [], []) == 5.0
-
-
-def test_virtual_time_does_not_pass_who_still_waits() -> None:
-    assert fair_order.advance(5.0, [6.0, 100.0], [9.0, 50.0]) == 9.0
 
 
 @pytest.mark.parametrize(("cost", "weight"), [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, -2.0)])

@@ -12,7 +12,6 @@ from stores import Clock
 
 from bot.app.offers import ASK_AGAIN_SECONDS, Asking, Following, wait_for_defaults
 from bot.config import Config
-from bot.domain.errors import DiscordUnavailable
 from sdjax_engine.request import Offer
 
 
@@ -116,38 +115,3 @@ async def test_a_front_goes_on_asking_for_a_model_that_its_workers_have_not_read
     await following.reconfigure(configured("first", "second"))
     assert offers.asked == [["first"]]
     assert [[offer.model for offer in change] for change in changes] == [["second"]]
-
-
-async def test_commands_are_tried_again_after_the_wait_or_with_other_offers(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    clock, offers, calls = Clock(), Published(), []
-    wait: float | None = 3600.0
-
-    async def change(found: tuple[Offer, ...]) -> None:
-        calls.append(found)
-        if wait is not None:
-            raise DiscordUnavailable("not now", retry_after=wait)
-
-    async def polls() -> int:
-        for _ in range(20):
-            await asyncio.sleep(0)
-        return len(calls)
-
-    offers.found["first"] = replace(TINY, model="first", num_inference_steps=3)
-    following = Following(configured("first"), offers, change, clock=clock)  # type: ignore[arg-type]
-    await following.begin((offers.found["first"],))
-    polling = asyncio.create_task(following.run(poll_seconds=0.0))
-    assert await polls() == 1
-    offers.found["first"] = replace(offers.found["first"], num_inference_steps=4)
-    assert await polls() == 2, "other offers do not wait"
-    clock.now += 3599.0
-    assert await polls() == 2
-    clock.now, wait = clock.now + 1.0, None
-    assert await polls() == 3
-    clock.now += 3600.0
-    assert await polls() == 3, "they are registered"
-    polling.cancel()
-    await asyncio.gather(polling, return_exceptions=True)
-    assert [found[0].num_inference_steps for found in calls] == [3, 4, 4]
-    assert caplog.text.count("is retried: not now") == 2

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from bot.config import Config
-from bot.process.garbage import RARELY, RareCollections, paused_collections
+from bot.process.garbage import paused_collections
 from bot.worker import opening
-
-WAIT_SECONDS = 10.0
 
 
 @pytest.fixture(autouse=True)
@@ -20,41 +17,6 @@ def usual() -> Iterator[tuple[int, int, int]]:
     before = gc.get_threshold()
     yield before
     gc.set_threshold(*before)
-
-
-class Opened:
-    """An object that is not ready until a test says so."""
-
-    def __init__(self) -> None:
-        self.ready = threading.Event()
-
-    def wait_until_ready(self) -> bool:
-        return self.ready.wait(WAIT_SECONDS)
-
-
-def ended() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "garbage":
-            thread.join(WAIT_SECONDS)
-
-
-def test_collections_are_rare_until_the_opened_object_is_ready(usual: tuple[int, int, int]) -> None:
-    collections, opened = RareCollections(), Opened()
-    collections.begin()
-    collections.end_after(opened)
-    assert gc.get_threshold() == (*usual[:2], RARELY)
-    opened.ready.set()
-    ended()
-    assert gc.get_threshold() == usual
-
-
-def test_existing_objects_are_excluded() -> None:
-    collections = RareCollections()
-    collections.begin()
-    programs = [[number] for number in range(1000)]
-    before = gc.get_freeze_count()
-    collections.end()
-    assert gc.get_freeze_count() >= before + len(programs)
 
 
 def test_an_engine_that_cannot_be_opened_leaves_collections_as_they_were(

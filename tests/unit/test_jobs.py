@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recipes import ORIGIN, RECIPE, recipe
 
 from bot.config import Config
-from bot.domain.jobs import ALLOWED, State, state_of_job
+from bot.domain.jobs import State, state_of_job
 from bot.domain.sizes import larger_size, nearest_size
 from bot.moderation.limits import places_of
 from sdjax_engine.request import Variation
@@ -36,18 +36,6 @@ def test_a_job_is_final_exactly_when_all_its_images_are(states: list[State]) -> 
 )
 def test_the_state_of_a_job_sums_up_its_images(states: str, expected: str) -> None:
     assert state_of_job([State(state) for state in states.split()]) is State(expected)
-
-
-def test_no_transition_leaves_a_final_state() -> None:
-    assert {state for state, following in ALLOWED.items() if not following} == {
-        state for state in State if state.final
-    }
-
-
-def test_each_picture_of_a_recipe_has_the_next_seed() -> None:
-    asked = recipe(seed=2**32 - 2, variants=4)
-    assert [asked.request(index).seed for index in range(4)] == [2**32 - 2, 2**32 - 1, 0, 1]
-    assert {asked.request(index).lane for index in range(4)} == {asked.lane}
 
 
 def test_the_token_of_an_interaction_is_not_printed() -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
-from manifests import read_manifest
 
-from bot.config import ProvenanceConfig
 from bot.front.results.contact_sheet import EMPTY, TILE, contact_sheet
 from bot.front.results.tile_names import GROUND, STRIP, is_drawable, with_name
-from bot.provenance.opening import open_signing
 
 
 def picture(width: int, height: int, colour: str, mode: str = "RGB") -> bytes:
@@ -43,11 +39,6 @@ def test_tiles_are_numbered_only_where_a_first_number_is_given() -> None:
     assert np.abs(numbered - later).max() > 100
 
 
-def test_a_sheet_is_numbered_from_one_where_nothing_else_is_asked() -> None:
-    files = [picture(64, 64, "red"), None]
-    assert contact_sheet(files) == contact_sheet(files, first=1)
-
-
 def test_a_number_is_in_a_quarter_of_its_tile_and_is_read_on_a_phone() -> None:
     files = [picture(64, 64, "red")]
     shown = np.asarray(PIL.Image.open(io.BytesIO(contact_sheet(files))).convert("RGB")).astype(int)
@@ -63,18 +54,6 @@ def test_a_picture_of_any_kind_has_a_tile(mode: str) -> None:
     shown = np.asarray(PIL.Image.open(io.BytesIO(sheet)).convert("RGB")).astype(int)
     assert np.abs(shown[TILE // 2, TILE // 2] - 255).max() < 12
     assert np.abs(np.subtract(shown[TILE // 2, 8], EMPTY)).max() < 12
-
-
-def test_a_sheet_is_signed(tmp_path: Path) -> None:
-    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)))
-    assert read_manifest(contact_sheet([picture(64, 64, "red")], signing)).state == "Valid"
-
-
-def test_a_page_of_ten_fits_one_message() -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (512, 512, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    PIL.Image.fromarray(noise).save(file, "PNG")
-    assert len(contact_sheet([file.getvalue()] * 10)) < 2**20
 
 
 @pytest.mark.parametrize(

@@ -106,13 +106,6 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
-    texts = Texts.for_locale(language)
-    offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
-    assert len(help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)) <= MAX_PAGE
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("count", range(1, MAX_MODELS + 1, 6))
 def test_the_help_of_models_with_all_options_fits_and_keeps_their_sizes_where_it_can(
     language: str, count: int
@@ -187,12 +180,6 @@ def test_a_persons_mistake_is_told_in_their_language_with_nothing_for_discord_to
 
 def test_a_refusal_is_short_whatever_was_typed() -> None:
     assert len(sentence_for(UserMistake("size_or_aspect", value="*" * 5000, choices="x"), ENGLISH)) < 2000
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_help_of_one_model_is_said_whole(language: str) -> None:
-    texts = Texts.for_locale(language)
-    assert len(help_text([OFFER], LIMITS, COMMANDS, texts=texts, names=texts)) <= MAX_PAGE
 
 
 def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Job, Recipe, Showing, State
-from bot.front.features import BUTTONS
 from bot.front.recipes.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Offer, Variation
@@ -86,15 +84,6 @@ def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 
 
-def test_every_shown_button_and_menu_matches_a_registered_template() -> None:
-    shown = [State.WAITING, *[State.DONE] * 2], [State.DONE] * MAX_VARIANTS
-    for states in shown:
-        content = render(job_of(*states), None, ENGLISH, offers=(LARGER,))
-        shown_ids = [button.custom_id for button in content.buttons]
-        for custom_id in [*shown_ids, *(menu.custom_id for menu in content.menus)]:
-            assert sum(bool(re.fullmatch(item.template, custom_id)) for item in BUTTONS) == 1
-
-
 MASKED = recipe(init_image="aa/sent.png", mask_image="bb/mask.png", strength=0.9, loras=(Lora(name="ink"),))
 
 
@@ -162,8 +151,3 @@ def test_only_the_picture_that_is_held_is_said_to_be_held() -> None:
         with pytest.raises(UserMistake) as refused:
             varied(job, index, seed=1)
         assert refused.value.message_id == problem
-
-
-def test_a_picture_from_a_start_picture_counts_its_real_steps() -> None:
-    job = job_of(State.RUNNING, step=3, recipe=replace(MASKED, strength=0.5))
-    assert render(job, None, ENGLISH).status.startswith("Painting: step 3 of 10.\n")
