@@ -15,7 +15,6 @@ LONGEST_PAGE = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
-JOINED_ITEMS = re.compile(r"[.;] - .*")
 TEST = re.compile(r"`(tests/[\w/]+\.py)`")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -75,14 +74,6 @@ def test_every_test_that_a_page_names_is_there() -> None:
     assert [(page, test) for page, test in named if not (ROOT / test).exists()] == []
 
 
-def test_each_item_of_a_list_begins_its_own_line() -> None:
-    assert [page.name for page in pages() if JOINED_ITEMS.search(CODE.sub("", page.read_text()))] == []
-
-
-def test_the_pages_have_one_word_for_all_people() -> None:
-    assert [page.name for page in pages() if "everybody" in page.read_text().casefold()] == []
-
-
 def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
     """`make install` installs the clone itself; a copy would stay as it is after `git pull`."""
     assert COPYING.search("`.venv/bin/pip install '.[cuda]'`")
@@ -99,9 +90,3 @@ def test_a_page_names_every_host_that_files_are_fetched_from(page: str) -> None:
 def test_a_page_names_every_permission_that_the_doctor_asks_for() -> None:
     page = " ".join((ROOT / "docs/operators/install.md").read_text().casefold().split())
     assert [name for name in (*PERMISSIONS, IN_THREADS) if name.replace("_", " ") not in page] == []
-
-
-def test_a_broken_link_and_a_broken_anchor_are_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# One heading\n[a](#one-heading) [b](#another) [c](gone.md) [d](page.md#one-heading)\n")
-    assert broken(page) == ["#another", "gone.md"]

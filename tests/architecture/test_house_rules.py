@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,11 +72,6 @@ def test_no_source_file_is_longer_than_the_limit() -> None:
     lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in files}
     assert len(lengths) > 30
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
-
-
-def test_no_two_test_files_have_one_name() -> None:
-    names = Counter(path.name for path in tracked("tests/**/test_*.py"))
-    assert [name for name, count in names.items() if count > 1] == [], "pytest cannot collect both"
 
 
 def test_no_function_is_longer_than_the_limit(found: Found) -> None:

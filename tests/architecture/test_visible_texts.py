@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
@@ -53,14 +51,6 @@ def test_every_text_that_people_see_is_in_the_catalogues() -> None:
     paths = [path for place in SHOWN_BY for path in (ROOT / place).rglob("*.py")]
     assert paths
     assert [(path.name, texts) for path in paths if (texts := untranslated(path.read_text()))] == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    ['Button(label=f"Again {count}")', 'TextDisplay("a" if b else "저장됨")', 'page("### " + "Said")'],
-)
-def test_a_text_outside_the_catalogues_is_found(source: str) -> None:
-    assert untranslated(source)
 
 
 def test_every_mistake_has_a_sentence() -> None:
