@@ -43,10 +43,11 @@ def doctor(path: Path | None, role: str, channels: tuple[int, ...]) -> None:
     from bot.config import Config
 
     reading = Config.read(path)
-    sys.exit(asyncio.run(_tell(reading, path, role, channels)))
+    sys.exit(asyncio.run(tell_findings(reading, path, role, channels)))
 
 
-async def _tell(reading: Reading, path: Path | None, role: str, channels: tuple[int, ...]) -> int:
+async def tell_findings(reading: Reading, path: Path | None, role: str, channels: tuple[int, ...]) -> int:
+    """Print what the doctor finds, a line each; return the exit status."""
     from bot.config import Config
     from bot.doctor import examine
 

@@ -29,6 +29,7 @@ from bot.cli.known import known
 from bot.cli.parameters import PictureParameter, SizeParameter, VariantParameter
 from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
+from bot.cli.setup import setup
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
 from bot.cli.usage import usage
 from bot.domain.errors import BotError, ConfigurationError
@@ -249,6 +250,7 @@ def check_config(path: Path | None, role: str) -> None:
 
 
 for _command in (
+    setup,
     doctor,
     backup,
     restore,

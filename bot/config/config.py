@@ -104,7 +104,7 @@ class Config(Section):
     def as_toml(self) -> str:
         """A TOML file with the keys that are set, for another machine; it may hold secrets."""
         document = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-        return "".join(f"{key} = {_toml(value)}\n" for key, value in document.items())
+        return "".join(f"{key} = {toml_value(value)}\n" for key, value in document.items())
 
     @property
     def warnings(self) -> list[str]:
@@ -153,12 +153,13 @@ def _document(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not TOML: {error}.") from None
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
     """Return a JSON value as TOML on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items()) + "}"
+        pairs = (f"{toml_value(str(key))} = {toml_value(each)}" for key, each in value.items())
+        return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     # TOML writes texts, numbers, true and false as JSON does, except for this character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -30,3 +30,27 @@ def make_private(path: Path) -> None:
         found = path.stat()
         if found.st_uid == os.getuid() and found.st_mode & OTHERS:
             path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)
+
+
+def write_private(file: Path, data: bytes, *, replace: bool = False) -> bool:
+    """Write `data` for the owner alone, completely or not at all; False where the file exists by now.
+
+    With `replace`, an existing file is replaced. Raises OSError.
+    """
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as made:
+            made.write(data)
+            made.flush()
+            os.fsync(made.fileno())
+        if replace:
+            part.replace(file)
+        else:
+            os.link(part, file)
+    except FileExistsError:
+        return False
+    finally:
+        part.unlink(missing_ok=True)
+    return True

@@ -6,7 +6,6 @@ authority of its own. The authority's private key is dropped: it never issues an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bot.config.mistakes import is_pasted, quoted
 from bot.domain.errors import ConfigurationError
-from bot.process.private_files import make_folder
+from bot.process.private_files import make_folder, write_private
 
 SELF_MADE_FILE = "self-made.pem"
 ORGANIZATION = "Self-made by sdjax-bot; no authority has checked it"
@@ -94,7 +93,7 @@ def kept_credentials(folder: Path, *, now: Now = utc_now) -> Credentials:
             return found
         made = self_made(now=now)
         make_folder(folder)
-        if _write_new(file, made.chain + made.private_key):
+        if write_private(file, made.chain + made.private_key):
             return made
     return made  # another process has just written a file that this one cannot use
 
@@ -163,24 +162,6 @@ def _kept(file: Path, now: datetime) -> Credentials | None:
         file.unlink(missing_ok=True)
         return None
     return Credentials(chain=chain, private_key=begins + key, algorithm="es256", self_made=True)
-
-
-def _write_new(file: Path, data: bytes) -> bool:
-    """Write `data` with mode 0600, completely or not at all; False where the file exists by now."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as made:
-            made.write(data)
-            made.flush()
-            os.fsync(made.fileno())
-        os.link(part, file)
-    except FileExistsError:
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-    return True
 
 
 def _read(file: str, key: str) -> bytes:

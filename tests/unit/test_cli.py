@@ -86,6 +86,14 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["worker"], "--config"),
         (["run", "--config", "no such file"], "no such file cannot be read"),
         (["check-config", "--config", "no such file"], "no such file cannot be read"),
+        (["setup", "--no-input"], "There is no token: name its file with --token-file, or set DISCORD_TOKEN"),
+        (["setup", "--token-file", "x"], "This is no terminal, so nobody can be asked: say --no-input"),
+        (["setup", "--no-input", "--token-file", "x", "--config", "no/bot.toml"], "There is no folder no"),
+        (["setup", "--no-input", "--token-file", "no such"], "discord.token_file: there is no such file"),
+        (
+            ["setup", "--no-input", "--token-file", "x", "--config", __file__],
+            "exists: name another file with",
+        ),
         (["dance"], "dance"),
     ],
 )

@@ -33,6 +33,16 @@ def test_the_example_has_the_default_values() -> None:
     assert Config.load(EXAMPLE) == Config()
 
 
+def test_the_first_lines_of_the_example_are_a_configuration_of_four_keys() -> None:
+    first, stop, _ = EXAMPLE.read_text(encoding="utf-8").partition("# You can stop here.")
+    assert stop
+    document = tomllib.loads("\n".join(re.findall(r"^#   (.*)", first, flags=re.MULTILINE)))
+    config = Config.parse(document)
+    assert sum(len(table) for table in (document["discord"], *document["models"], document["queue"])) == 4
+    assert config.models[0].unset
+    assert config.queue == Config().queue
+
+
 def test_a_copy_of_the_example_leaves_size_steps_guidance_and_sampler_to_another_checkpoint(
     tmp_path: Path,
 ) -> None:
