@@ -16,18 +16,31 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
 TEST = re.compile(r"`(tests/[\w/]+\.py)`")
+PAGE = re.compile(r"(?<![\w./-])docs/[\w./-]*\w")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
-def pages() -> list[Path]:
+def tracked(pattern: str) -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def pages() -> list[Path]:
+    return tracked("*.md")
+
+
+def named_pages(file: Path) -> set[str]:
+    """The paths in docs/ that a file of text names."""
+    try:
+        return set(PAGE.findall(file.read_text()))
+    except UnicodeDecodeError:  # a picture, for instance
+        return set()
 
 
 def links(text: str) -> list[str]:
@@ -72,6 +85,12 @@ def test_every_test_that_a_page_names_is_there() -> None:
     named = [(page.name, test) for page in pages() for test in TEST.findall(page.read_text())]
     assert named
     assert [(page, test) for page, test in named if not (ROOT / test).exists()] == []
+
+
+def test_every_page_that_any_file_names_is_there() -> None:
+    named = {(str(file.relative_to(ROOT)), page) for file in tracked("*") for page in named_pages(file)}
+    assert len(named) > 20
+    assert sorted((file, page) for file, page in named if not (ROOT / page).exists()) == []
 
 
 def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
