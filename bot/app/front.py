@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import logging
 import time
 from collections.abc import Callable
@@ -30,7 +31,6 @@ from bot.front.recipes.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.front.sessions.posts import SessionPosts
 from bot.moderation import hard_rule
-from bot.process.garbage import exclude_existing
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
@@ -205,7 +205,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     )
     desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
     queue.checks.update(gateway=client.health, outbox=results.health, signing=signing.health)
-    exclude_existing()  # all modules are imported, and no command waits yet
+    gc.freeze()  # full collections pass over what exists now: all modules are imported
     return FrontSide(
         client=client,
         progress=progress,

@@ -33,7 +33,7 @@ from bot.cli.setup import setup
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
 from bot.cli.usage import usage
 from bot.domain.errors import BotError, ConfigurationError
-from bot.process.garbage import paused_collections
+from bot.process.garbage import collect_rarely
 from bot.telemetry.log import flush
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
@@ -85,9 +85,8 @@ def demo(port: int | None, once: bool, source: str | None, path: Path | None) ->
     """
     if source is not None and path is not None:
         raise click.UsageError("Say --model or --config, and not both.")
-    with paused_collections():
-        from bot.cli.demo import demo_config, run_demo
-        from bot.config import Config
+    from bot.cli.demo import demo_config, run_demo
+    from bot.config import Config
 
     own = None if source is None else demo_config(source)
     if path is not None:
@@ -104,9 +103,8 @@ def run(path: Path | None) -> None:
     """
     _outlive_early_reloads()
     config = configured(path)
-    with paused_collections():
-        from bot.app.both import run_both
-        from bot.app.named_files import check_start
+    from bot.app.both import run_both
+    from bot.app.named_files import check_start
 
     check_start(config, os.environ)
     try:
@@ -125,9 +123,8 @@ def front(path: Path | None, ready_file: Path | None) -> None:
     """
     _outlive_early_reloads()
     config = configured(path)
-    with paused_collections():
-        from bot.app.front import run_front
-        from bot.app.named_files import check_start
+    from bot.app.front import run_front
+    from bot.app.named_files import check_start
 
     check_start(config, os.environ, models=())
     run_front(config, load=lambda: reread(path, models=()), ready=lambda: tell_ready(ready_file))
@@ -146,9 +143,8 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
     _outlive_early_reloads()
     whole = configured(path)
     config = for_worker(whole, only, accelerator)
-    with paused_collections():
-        from bot.app.named_files import check_start
-        from bot.app.worker import run_worker
+    from bot.app.named_files import check_start
+    from bot.app.worker import run_worker
 
     check_start(whole, os.environ, front=False, models=[model.name for model in config.models])
     try:
@@ -355,12 +351,11 @@ def imagine(
         )
     if output is not None:
         _check_output(output)
-    with paused_collections():
-        from bot.cli import imagine
-        from bot.cli.checkpoints import model_named, with_loras
-        from bot.config import Config
-        from bot.generation_data.lora_tags import tags_in
-        from sdjax_engine.weights.files import DEMO
+    from bot.cli import imagine
+    from bot.cli.checkpoints import model_named, with_loras
+    from bot.config import Config
+    from bot.generation_data.lora_tags import tags_in
+    from sdjax_engine.weights.files import DEMO
 
     config = _of_one(source or DEMO, revision, variant) if path is None else Config.load(path)
     model, weights = with_loras(model_named(config, source if path else None), loras)
@@ -421,6 +416,7 @@ def data_folder() -> Path:
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
+    collect_rarely()
     with _errors_as_sentences():
         commands.main(standalone_mode=False)
     sys.exit(0)

@@ -114,10 +114,10 @@ class Results(Outbox[Delivery, Sent]):
             *(outcome, durations["total"]),
             extra={"lane": lane, "durations": durations},
         )
-        self._tracing.record_stages(
+        self._tracing.record(
             "deliver",
             parent=due.job.origin.traceparent,
-            stages=stages,
+            work=stages,
             attributes={
                 "job": due.job.id,
                 "lane": lane,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -27,36 +29,30 @@ class FrontMetrics:
     """Metrics of commands and of Discord."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.commands = Counter(
-            "sdjax_commands", "Commands and buttons that people used.", ["name"], registry=registry
-        )
-        self.acknowledgement = Histogram(
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.commands = counter("sdjax_commands", "Commands and buttons that people used.", ["name"])
+        self.acknowledgement = histogram(
             "sdjax_acknowledgement_seconds",
             "From an interaction's arrival to the first answer to it.",
             buckets=_ACKNOWLEDGED,
-            registry=registry,
         )
-        self.acknowledgement_since_asked = Histogram(
+        self.acknowledgement_since_asked = histogram(
             "sdjax_acknowledgement_since_asked_seconds",
             "From the time in an interaction's id to the first answer to it.",
             buckets=_ACKNOWLEDGED,
-            registry=registry,
         )
-        self.jobs_accepted = Counter("sdjax_jobs_accepted", "Requests that were queued.", registry=registry)
-        self.refusals = Counter(
-            "sdjax_refusals", "Commands and buttons answered with a refusal.", ["reason"], registry=registry
-        )
-        self.gateway_events = Counter(
+        self.jobs_accepted = counter("sdjax_jobs_accepted", "Requests that were queued.")
+        self.refusals = counter("sdjax_refusals", "Commands and buttons answered with a refusal.", ["reason"])
+        self.gateway_events = counter(
             "sdjax_gateway_events",
             "Connections to the gateway: disconnected, resumed, identified.",
             ["event"],
-            registry=registry,
         )
-        self.discord_requests = Counter(
+        self.discord_requests = counter(
             "sdjax_discord_requests",
             "Requests to Discord, by outcome: 2xx, 4xx, 429, 5xx or unreachable.",
             ["outcome"],
-            registry=registry,
         )
 
 
@@ -64,24 +60,21 @@ class DeliveryMetrics:
     """Metrics of deliveries."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.deliveries = Counter(
-            "sdjax_deliveries", "Deliveries that have ended.", ["outcome"], registry=registry
-        )
-        self.retries = Counter(
-            "sdjax_delivery_retries", "Deliveries that are retried later.", registry=registry
-        )
+        counter = partial(Counter, registry=registry)
+        self.deliveries = counter("sdjax_deliveries", "Deliveries that have ended.", ["outcome"])
+        self.retries = counter("sdjax_delivery_retries", "Deliveries that are retried later.")
 
 
 class ProvenanceMetrics:
     """Metrics of the manifests in pictures."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.pictures = Counter(
+        counter = partial(Counter, registry=registry)
+        self.pictures = counter(
             "sdjax_provenance_pictures",
             "Picture files that were signed; that were sent unsigned or unwatermarked, as they could not be; "
             "or were held.",
             ["outcome"],
-            registry=registry,
         )
 
 
@@ -89,68 +82,50 @@ class WorkerMetrics:
     """Metrics of images and of the engine."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.images = Counter(
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.images = counter(
             "sdjax_images",
             "Events of images: claimed, painted, withheld (unfit or blocked), failed, given_back, "
             "taken_back (their worker sent no heartbeat), lost (to another worker, or cancelled).",
             ["event"],
-            registry=registry,
         )
-        self.image_seconds = Histogram(
-            "sdjax_image_seconds",
-            "From an image's seat to its pixels.",
-            buckets=_PAINTED,
-            registry=registry,
+        self.image_seconds = histogram(
+            "sdjax_image_seconds", "From an image's seat to its pixels.", buckets=_PAINTED
         )
-        self.device_seconds = Counter(
+        self.device_seconds = counter(
             "sdjax_device_seconds",
             "Seconds that the devices have worked for images that have ended here, all devices together.",
             ["model"],
-            registry=registry,
         )
-        self.troubles = Counter(
-            "sdjax_image_troubles",
-            "Images that the engine retried, by reason.",
-            ["trouble"],
-            registry=registry,
+        self.troubles = counter(
+            "sdjax_image_troubles", "Images that the engine retried, by reason.", ["trouble"]
         )
-        self.previews_late = Counter(
+        self.previews_late = counter(
             "sdjax_previews_late",
             "Heartbeats that left their previews out, because the files took too long to encode.",
-            registry=registry,
         )
-        self.process_restarts = Gauge(
+        self.process_restarts = gauge(
             "sdjax_process_restarts",
             "Restarts within an hour that led to this process, because its engine died.",
-            registry=registry,
         )
-        self.restarted_at = Gauge(
+        self.restarted_at = gauge(
             "sdjax_process_restarted_at",
             "When that last happened, in seconds since the epoch; 0 where it never did.",
-            registry=registry,
         )
-        self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)
-        self.claimed = Gauge(
-            "sdjax_images_claimed", "Images that are claimed and not finished here.", registry=registry
-        )
-        self._add_runs(registry)
-
-    def _add_runs(self, registry: CollectorRegistry) -> None:
-        self.engine_dispatching = Gauge(
+        self.seats = gauge("sdjax_seats", "Images that the engine paints at once.")
+        self.claimed = gauge("sdjax_images_claimed", "Images that are claimed and not finished here.")
+        self.engine_dispatching = gauge(
             "sdjax_engine_dispatch_seconds",
             "Seconds that the host has taken to dispatch runs to the devices.",
-            registry=registry,
         )
-        self.engine_run_seconds = Gauge(
-            "sdjax_engine_run_seconds",
-            "Seconds that the devices have taken for runs.",
-            registry=registry,
+        self.engine_run_seconds = gauge(
+            "sdjax_engine_run_seconds", "Seconds that the devices have taken for runs."
         )
-        self.engine_runs = Gauge("sdjax_engine_runs", "Runs that the devices have made.", registry=registry)
-        self.engine_late_runs = Gauge(
-            "sdjax_engine_late_runs",
-            "Runs that the devices waited for: they had finished all earlier work.",
-            registry=registry,
+        self.engine_runs = gauge("sdjax_engine_runs", "Runs that the devices have made.")
+        self.engine_late_runs = gauge(
+            "sdjax_engine_late_runs", "Runs that the devices waited for: they had finished all earlier work."
         )
 
     def note_runs(self, runs: int, late: int, *, dispatching: float, finishing: float) -> None:
@@ -165,22 +140,17 @@ class StoreMetrics:
     """Metrics of the queue. Its backlog is read when the metrics are requested."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.failures = Counter(
-            "sdjax_store_failures", "Times that the queue could not be used.", registry=registry
-        )
-        self.clock_steps = Counter("sdjax_clock_steps", "Jumps of the queue's clock.", registry=registry)
-        self.waiting = Gauge("sdjax_images_waiting", "Images that wait for a worker.", registry=registry)
-        self.paused = Gauge(
-            "sdjax_images_paused", "Images that wait in a paused channel or server.", registry=registry
-        )
-        self.running = Gauge("sdjax_images_running", "Images that workers hold.", registry=registry)
-        self.undelivered = Gauge(
-            "sdjax_deliveries_waiting", "Results that are not delivered yet.", registry=registry
-        )
-        self.oldest_undelivered = Gauge(
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        self.failures = counter("sdjax_store_failures", "Times that the queue could not be used.")
+        self.clock_steps = counter("sdjax_clock_steps", "Jumps of the queue's clock.")
+        self.waiting = gauge("sdjax_images_waiting", "Images that wait for a worker.")
+        self.paused = gauge("sdjax_images_paused", "Images that wait in a paused channel or server.")
+        self.running = gauge("sdjax_images_running", "Images that workers hold.")
+        self.undelivered = gauge("sdjax_deliveries_waiting", "Results that are not delivered yet.")
+        self.oldest_undelivered = gauge(
             "sdjax_oldest_delivery_seconds",
             "Age of the oldest result that is not delivered yet; 0 without any.",
-            registry=registry,
         )
 
 
@@ -188,33 +158,27 @@ class LoopMetrics:
     """Metrics of the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.lag = Histogram(
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.lag = histogram(
             "sdjax_loop_lag_seconds",
             "How late the event loop served a timer, twenty times a second.",
             buckets=_LAG,
-            registry=registry,
         )
-        self.stalls = Counter(
-            "sdjax_loop_stalls",
-            f"Times that the event loop was blocked for over {STALL_SECONDS:g} s.",
-            registry=registry,
+        self.stalls = counter(
+            "sdjax_loop_stalls", f"Times that the event loop was blocked for over {STALL_SECONDS:g} s."
         )
-        self.starved = Counter(
+        self.starved = counter(
             "sdjax_loop_starved_seconds",
             "The part of the event loop's lag in which it waited for a processor.",
-            registry=registry,
         )
-        self.starved_stalls = Counter(
+        self.starved_stalls = counter(
             "sdjax_loop_starved_stalls",
             "The stalls that only the wait for a processor made longer than the limit.",
-            registry=registry,
         )
-        self.processor = Counter(
-            "sdjax_loop_processor_seconds", "Processor time of the event loop's thread.", registry=registry
-        )
-        self.longest = Gauge(
-            "sdjax_loop_longest_stall_seconds", "The longest lag since the start.", registry=registry
-        )
+        self.processor = counter("sdjax_loop_processor_seconds", "Processor time of the event loop's thread.")
+        self.longest = gauge("sdjax_loop_longest_stall_seconds", "The longest lag since the start.")
 
 
 class Metrics:

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bot.process.threads import in_thread
-from bot.telemetry.tracing import Attributes, Span, Stages, Tracing
+from bot.telemetry.tracing import Attributes, Span, Stage, Stages, Tracing
 
 CLOSE_SECONDS = 3.0
 SERVICE = "sdjax-bot"
@@ -42,45 +42,34 @@ class OtlpTracing(Tracing):
 
     def begin(self, name: str, stages: Stages) -> Span:
         """Return the first span of a new trace; it begins when `stages` began."""
-        return _FirstSpan(self, self._start(name, Context(), stages.began, kind=SpanKind.SERVER))
+        return _FirstSpan(self, self._start(name, Context(), stages, SpanKind.SERVER))
 
     def record(
         self,
         name: str,
         *,
         parent: str | None,
-        began: float,
-        ended: float,
+        work: Stage | Stages,
         attributes: Attributes,
         failed: bool = False,
     ) -> None:
-        """Record a span without stages."""
+        """Record a span, and the stages of its work; a span with stages is that of a process that works."""
         if parent is not None:
-            span = self._start(name, _context(parent), began)
-            _end(span, ended, attributes, failed=failed)
-
-    def record_stages(
-        self,
-        name: str,
-        *,
-        parent: str | None,
-        stages: Stages,
-        attributes: Attributes,
-        failed: bool = False,
-    ) -> None:
-        """Record a span and its stages."""
-        if parent is not None:
-            span = self._start(name, _context(parent), stages.began, kind=SpanKind.CONSUMER)
-            self.end(span, stages, attributes, failed=failed)
+            kind = SpanKind.CONSUMER if isinstance(work, Stages) else SpanKind.INTERNAL
+            span = self._start(name, _TRACEPARENT.extract({"traceparent": parent}, Context()), work, kind)
+            self.end(span, work, attributes, failed=failed)
 
     def end(
-        self, span: RecordedSpan, stages: Stages, attributes: Attributes, *, failed: bool = False
+        self, span: RecordedSpan, work: Stage | Stages, attributes: Attributes, *, failed: bool = False
     ) -> None:
         """Record the stages of a span, then the span."""
         inside = set_span_in_context(span, Context())
-        for stage in stages.all:
-            self._start(stage.name, inside, stage.began).end(_nanoseconds(stage.ended))
-        _end(span, stages.ended, attributes, failed=failed)
+        for stage in work.all if isinstance(work, Stages) else ():
+            self._start(stage.name, inside, stage).end(_nanoseconds(stage.ended))
+        span.set_attributes({f"{PREFIX}{name}": value for name, value in attributes.items()})
+        if failed:
+            span.set_status(StatusCode.ERROR)
+        span.end(_nanoseconds(work.ended))
 
     async def close(self) -> None:
         """Export what is left, for a few seconds at most; do not wait longer for a collector that hangs."""
@@ -88,9 +77,9 @@ class OtlpTracing(Tracing):
         await asyncio.wait({ending}, timeout=CLOSE_SECONDS)
 
     def _start(
-        self, name: str, inside: Context, began: float, *, kind: SpanKind = SpanKind.INTERNAL
+        self, name: str, inside: Context, work: Stage | Stages, kind: SpanKind = SpanKind.INTERNAL
     ) -> RecordedSpan:
-        return self._tracer.start_span(name, inside, kind, start_time=_nanoseconds(began))
+        return self._tracer.start_span(name, inside, kind, start_time=_nanoseconds(work.began))
 
 
 class _FirstSpan(Span):
@@ -102,17 +91,6 @@ class _FirstSpan(Span):
 
     def end(self, stages: Stages, attributes: Attributes) -> None:
         self._tracing.end(self._span, stages, attributes)
-
-
-def _context(traceparent: str) -> Context:
-    return _TRACEPARENT.extract({"traceparent": traceparent}, Context())
-
-
-def _end(span: RecordedSpan, ended: float, attributes: Attributes, *, failed: bool) -> None:
-    span.set_attributes({f"{PREFIX}{name}": value for name, value in attributes.items()})
-    if failed:
-        span.set_status(StatusCode.ERROR)
-    span.end(_nanoseconds(ended))
 
 
 def _nanoseconds(seconds: float) -> int:

@@ -115,26 +115,14 @@ class Tracing:
         name: str,
         *,
         parent: str | None,
-        began: float,
-        ended: float,
+        work: Stage | Stages,
         attributes: Attributes,
         failed: bool = False,
     ) -> None:
-        """Record a span without stages, from and until these seconds since the epoch.
+        """Record a span, and the stages of its `work` as spans below it.
 
         `parent` is the `traceparent` of the job. Nothing is recorded for a job without a trace.
         """
-
-    def record_stages(
-        self,
-        name: str,
-        *,
-        parent: str | None,
-        stages: Stages,
-        attributes: Attributes,
-        failed: bool = False,
-    ) -> None:
-        """Record a span and each of its stages, as `record` does."""
 
     async def close(self) -> None:
         """Export what is left, for a few seconds at most."""

@@ -12,7 +12,7 @@ from bot.process.retries import while_unavailable
 from bot.store import Store
 from bot.store.rows.device_time import Spent
 from bot.telemetry.metrics import WorkerMetrics
-from bot.telemetry.tracing import Attributes, Tracing
+from bot.telemetry.tracing import Attributes, Stage, Tracing
 from bot.worker.held_image import HeldImage
 
 log = logging.getLogger(__name__)
@@ -119,14 +119,13 @@ class Ends:
         self._tracing.record(
             "queue",
             parent=claim.traceparent,
-            began=claim.enqueued_at,
-            ended=claim.enqueued_at + waited,
+            work=Stage(name="queue", began=claim.enqueued_at, ended=claim.enqueued_at + waited),
             attributes={**of_image, **attributes},
         )
-        self._tracing.record_stages(
+        self._tracing.record(
             "paint",
             parent=claim.traceparent,
-            stages=held.stages,
+            work=held.stages,
             attributes={**of_image, **attributes, "steps": claim.steps, "end": held.end},
             failed=held.end == "failed",
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
-from bot.process.garbage import RareCollections
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer
@@ -44,14 +44,8 @@ def with_defaults(model: ModelConfig, report: Report) -> ModelConfig:
 
 def open_engine(config: Config, report: Report) -> Engine:
     """Load the configured models and compile the programs of their offers; raises UnreadableCheckpoint."""
-    collections = RareCollections()
-    collections.begin()
-    try:
-        engine = Engine.open(engine_config(config), report=report)
-    except BaseException:
-        collections.end()
-        raise
-    collections.end_after(engine)
+    engine = Engine.open(engine_config(config), report=report)
+    gc.freeze()  # full collections pass over what exists now: traced programs stay
     return engine
 
 

@@ -38,7 +38,7 @@ async def main():
     tracing = bot.telemetry.otlp.OtlpTracing(name="worker-1", role="worker", version="1")
     span = tracing.begin("imagine", Stages())
     for number in range(1000):  # more than the queue of spans holds
-        tracing.record_stages("paint", parent=span.traceparent, stages=Stages(), attributes={"image": number})
+        tracing.record("paint", parent=span.traceparent, work=Stages(), attributes={"image": number})
     await tracing.close()
 asyncio.run(main())
 print("ended")
