@@ -33,7 +33,7 @@ from pathlib import Path
 import legacy_flax
 from conditions import print_conditions
 
-from bot.process.garbage import paused_collections
+from bot.process.garbage import collect_rarely
 from sdjax_engine.request import Offer, Request, Sampler
 
 Figures = dict[str, float]
@@ -76,8 +76,8 @@ def request_of(options: argparse.Namespace) -> Request:
 def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figures:
     """Start an engine in this process and paint; seconds are counted from `begun`."""
     # The engine is imported here, so that its import counts, and only in the process that starts it.
-    with paused_collections():  # as in the command line
-        from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
+    collect_rarely()  # as in the command line
+    from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
 
     imported = time.time()
     request = request_of(options)

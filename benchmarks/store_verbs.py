@@ -105,7 +105,7 @@ async def whole_lives(crowd: RequestSource, jobs: int) -> float:
         await crowd.ask(variants=1)
         for claim in await crowd.store.leases.claim("benchmark", limit=1, ttl=60):
             await crowd.store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
-        for delivery in await crowd.store.deliveries.undelivered(limit=1):
+        for delivery in await crowd.store.deliveries.claim("benchmark", limit=1):
             await crowd.store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=1)
     crowd.waiting = 0
     return jobs / (time.perf_counter() - began)

@@ -10,10 +10,29 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.jobs import Delivery
+from bot.domain.outbox import Outgoing
 from bot.store import Store
+from bot.store.rows.jobs import load_jobs
+from bot.store.rows.outbox import UNSETTLED, is_over
+from bot.store.tables.outbox import outbox
 
 TTL = 60.0
 OpenStore = Callable[[], Awaitable[Store]]
+
+
+async def undelivered(store: Store, *, limit: int) -> list[Delivery]:
+    """The results that are due now for any front, the longest due first; none of them is claimed."""
+    due = (outbox.c.kind == Outgoing.RESULT.value) & UNSETTLED & is_over(store.clock())
+    look = sa.select(outbox).where(due).order_by(outbox.c.next_try_at, outbox.c.id).limit(limit)
+    async with store.shared.database.read() as connection:
+        rows = {row.job_id: row for row in await connection.execute(look)}
+        found = await load_jobs(connection, list(rows))
+    return [
+        Delivery(id=row.id, attempts=row.attempts, fencing_token=row.fencing_token, job=job)
+        for job in found
+        for row in [rows[job.id]]
+    ]
 
 
 class Clock:

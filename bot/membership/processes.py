@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import NameTaken
 from bot.domain.outbox import Outgoing
-from bot.store.database.database import SETTLING_SECONDS, Verbs, insert
+from bot.store.database.database import SETTLING_SECONDS, Verbs, of_row, put
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables.outbox import outbox
@@ -64,7 +65,9 @@ class Processes(Verbs):
                 other for other in living if process.name != other.name and process.folder != other.place
             ]
             if not with_other_folder:
-                await _write(connection, process, now=now, expires_at=now + ttl)
+                values: dict[str, Any] = {"started_at": now, "expires_at": now + ttl, "place": process.folder}
+                values |= {"secret": process.secret, "role": process.role, "machine": process.machine}
+                await put(connection, processes, {"name": process.name}, values)
         return [_plain(other) for other in with_other_folder]
 
     async def beat(self, process: Process, *, ttl: float) -> bool:
@@ -126,22 +129,6 @@ async def _living(connection: AsyncConnection, now: float) -> list[sa.Row[tuple[
     return list(await connection.execute(statement))
 
 
-async def _write(connection: AsyncConnection, process: Process, *, now: float, expires_at: float) -> None:
-    values = {
-        "secret": process.secret,
-        "role": process.role,
-        "machine": process.machine,
-        "place": process.folder,
-        "started_at": now,
-        "expires_at": expires_at,
-    }
-    await connection.execute(
-        insert(connection, processes)
-        .values(name=process.name, **values)
-        .on_conflict_do_update(index_elements=[processes.c.name], set_=values)
-    )
-
-
 async def _release(connection: AsyncConnection, front: str) -> None:
     # A union, as PostgreSQL uses no index for an OR of the two.
     active = sa.select(jobs.c.id).where(jobs.c.front == front, jobs.c.state.in_(ACTIVE))
@@ -156,6 +143,4 @@ async def _release(connection: AsyncConnection, front: str) -> None:
 
 
 def _plain(row: sa.Row[tuple[object, ...]]) -> LivingProcess:
-    return LivingProcess(
-        name=row.name, role=row.role, machine=row.machine, folder=row.place, expires_at=row.expires_at
-    )
+    return of_row(LivingProcess, row, folder=row.place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recipes import origin, recipe
-from stores import TTL
+from stores import TTL, undelivered
 
 from bot.domain.jobs import Job, Origin, Showing
 from bot.store import Store
@@ -23,7 +23,7 @@ async def painted(store: Store, number: int, artifact: str, *, start: str | None
 async def delivered(store: Store, number: int, artifact: str, *, start: str | None = None) -> Job:
     """As `painted`, and delivered."""
     job = await painted(store, number, artifact, start=start)
-    for delivery in await store.deliveries.undelivered(limit=10):
+    for delivery in await undelivered(store, limit=10):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     return job
 

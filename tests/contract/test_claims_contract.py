@@ -13,6 +13,7 @@ from bot.domain.channels import ChannelKind
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Claim, State
 from bot.store import Store
+from bot.store.queue.seed_sequences import NextOf
 from bot.store.tables.queue import jobs
 from sdjax_engine.request import Lane
 
@@ -109,4 +110,4 @@ async def test_requests_of_a_newer_version_wait_for_workers_that_know_their_sett
     assert await store.leases.claim("worker", limit={RECIPE.lane: 4}, ttl=TTL) == []
     assert (await store.jobs.counts())[State.WAITING] == 3
     with pytest.raises(UserMistake, match="newer_request"):
-        await store.jobs.enqueue_again(newer[0].id, origin(20))
+        await store.jobs.enqueue(NextOf(job_id=newer[0].id), origin(20))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin
-from stores import TTL, Hands
+from stores import TTL, Hands, undelivered
 
 from bot.domain.jobs import State
 from bot.domain.quotas import Charge, Measure, Quota
@@ -52,7 +52,7 @@ async def test_a_result_from_before_the_clock_was_set_back_is_due_at_once(
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
     hands.wall += jump
-    assert len(await store.deliveries.undelivered(limit=1)) == 1
+    assert len(await undelivered(store, limit=1)) == 1
 
 
 async def test_no_image_fails_as_unoffered_because_the_clock_was_set(store: Store, hands: Hands) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 import pytest
 import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
-from stores import TTL, OpenStore
+from stores import TTL, OpenStore, undelivered
 
 from bot.domain.errors import StaleLease, UserMistake
 from bot.domain.jobs import Job, State
@@ -58,11 +58,11 @@ async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_s
         job = await store.jobs.enqueue(RECIPE, origin(number))
         await store.jobs.cancel(job.id, user_id=None)
     calls: list[Awaitable[object]] = []
-    for delivery in await store.deliveries.undelivered(limit=12):
+    for delivery in await undelivered(store, limit=12):
         calls.append(store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5))
         calls.append(other.deliveries.delete_result(delivery.job.id, user_id=None))
     await all_at_once(*calls)
-    assert await store.deliveries.undelivered(limit=12) == []
+    assert await undelivered(store, limit=12) == []
 
 
 async def test_no_job_gets_stuck_under_load_and_every_job_ends_once(
@@ -116,7 +116,7 @@ async def worker(store: Store, name: str) -> None:
 async def deliver(store: Store) -> None:
     """Mark due results as delivered, three at a time, in a fixed number of turns."""
     for _ in range(2 * ROUNDS):
-        for delivery in await store.deliveries.undelivered(limit=3):
+        for delivery in await undelivered(store, limit=3):
             await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
 
 

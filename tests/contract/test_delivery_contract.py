@@ -2,7 +2,7 @@
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, undelivered
 
 from bot.domain.errors import NotYours, StaleLease
 from bot.domain.jobs import Delivery, Job, Notes, State
@@ -19,7 +19,7 @@ async def finished(store: Store, number: int, *, artifact: str = "aa/aa.png", va
 
 
 async def due(store: Store) -> Delivery:
-    (delivery,) = await store.deliveries.undelivered(limit=10)
+    (delivery,) = await undelivered(store, limit=10)
     return delivery
 
 
@@ -29,7 +29,7 @@ async def test_a_delivered_result_is_delivered_for_good(store: Store) -> None:
     await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=99)
     await store.deliveries.mark_delivered(delivery, outcome="channel_gone", message_id=None)
     await store.deliveries.retry(delivery, at=0.0)
-    assert await store.deliveries.undelivered(limit=10) == []
+    assert await undelivered(store, limit=10) == []
     assert (await store.jobs.get(job.id)).message_id == 99
 
 
@@ -61,7 +61,7 @@ async def test_a_deleted_result_names_its_files_and_keeps_nothing_that_was_said(
     assert (deleted.origin.interaction_token, deleted.origin.user_name) == ("", "")
     assert {image.notes for image in deleted.images} == {Notes()}
     assert {image.artifact for image in deleted.images} == {None}
-    assert await store.deliveries.undelivered(limit=10) == []
+    assert await undelivered(store, limit=10) == []
 
 
 async def test_only_the_owner_or_a_moderator_deletes(store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_deleting_what_is_not_painted_yet_cancels_it_silently(store: Store
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert await store.deliveries.delete_result(job.id, user_id=ORIGIN.user_id) == []
     assert (await store.jobs.get(job.id)).state is State.CANCELLED
-    assert await store.deliveries.undelivered(limit=10) == []
+    assert await undelivered(store, limit=10) == []
     with pytest.raises(StaleLease):
         await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
 

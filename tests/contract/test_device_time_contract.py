@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 from recipes import origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, State
@@ -164,7 +164,7 @@ async def test_attempts_without_a_picture_count(store: Store) -> None:
 async def test_the_sums_outlive_jobs_and_an_erased_person_is_a_number(store: Store, clock: Clock) -> None:
     claim = await painted(store, 1, 5.0)
     held = await claimed(store, 2)
-    for delivery in await store.deliveries.undelivered(limit=9):
+    for delivery in await undelivered(store, limit=9):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     clock.now += 400 * DAY
     forgotten, _ = await store.retention.forget_jobs(before=clock.now - 365 * DAY, limit=9)

@@ -21,6 +21,7 @@ from bot.files.erasure import forget
 from bot.front.results.export import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
 from bot.process.threads import in_thread
 from bot.store import Store
+from bot.store.queue.seed_sequences import NextOf
 
 
 def test_every_column_is_classified_as_personal_or_not() -> None:
@@ -109,7 +110,7 @@ async def test_a_copy_made_during_the_deletion_is_deleted_too(store: Store, pers
 async def test_what_another_person_asked_for_again_stays_that_persons_request(
     store: Store, person: BusyPerson
 ) -> None:
-    repeat = await store.jobs.enqueue_again(person.mine.id, person.asks(OTHER))
+    repeat = await store.jobs.enqueue(NextOf(job_id=person.mine.id), person.asks(OTHER))
     await forget(store.erasure, person.files, user_id=PERSON)
     assert (await store.jobs.get(repeat.id)).recipe.prompt == WORD
 

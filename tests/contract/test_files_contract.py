@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.file_states import DELETION_SECONDS, Painter
 from bot.store import Store
@@ -71,12 +71,12 @@ async def test_a_wanted_file_is_leased_to_one_worker_of_its_lane(
 
 async def test_a_result_is_due_as_soon_as_its_file_is_back(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
-    (delivery,) = await store.deliveries.undelivered(limit=9)
+    (delivery,) = await undelivered(store, limit=9)
     await store.deliveries.retry(delivery, at=clock.now + 300)
     await store.files.want([PICTURE])
     assert await store.files.expect(PICTURE, size=100)
     await store.files.end_wait(PICTURE)
-    assert [due.id for due in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    assert [due.id for due in await undelivered(store, limit=9)] == [delivery.id]
     assert await store.files.claim_lost([LANE], limit=9, ttl=TTL) == []
 
 
@@ -96,7 +96,7 @@ async def test_a_file_takes_the_place_of_a_lost_one_wherever_a_job_names_it(
     first = await painted(store, 1, PICTURE)
     start = replace(recipe(), init_image=PICTURE, strength=0.5)
     second = await store.jobs.enqueue(start, origin(2))
-    (delivery,) = await store.deliveries.undelivered(limit=9)
+    (delivery,) = await undelivered(store, limit=9)
     await store.deliveries.retry(delivery, at=clock.now + 300)
     await store.files.want([PICTURE])
     assert await store.files.expect(OTHER, size=100)
@@ -106,7 +106,7 @@ async def test_a_file_takes_the_place_of_a_lost_one_wherever_a_job_names_it(
     assert await store.files.starts(second.id) == (OTHER, None)
     assert await store.files.starts("no job") is None
     assert await store.files.painter(PICTURE) is None
-    assert [due.id for due in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    assert [due.id for due in await undelivered(store, limit=9)] == [delivery.id]
     assert await store.files.drop_unused({OTHER: clock.now}) == []
     await store.files.replace(PICTURE, "ef/" + "e" * 64 + ".png")
     assert await store.files.of_image(first.id, 0) == OTHER, "the first file that is complete is used"

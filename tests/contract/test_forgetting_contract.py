@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from finished_jobs import delivered
 from recipes import RECIPE, origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, undelivered
 
 from bot.domain.errors import StaleLease, UnknownJob
 from bot.domain.jobs import Descent, Parent
@@ -17,6 +17,7 @@ from bot.store import Store
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner, Scope
+from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import By
 from bot.store.tables.queue import turns
 
@@ -32,7 +33,7 @@ async def asked(
     if of is None:
         job = await store.jobs.enqueue(recipe(init_image=UPLOAD), where)
     else:
-        job = await store.jobs.enqueue_again(of, where)
+        job = await store.jobs.enqueue(NextOf(job_id=of), where)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.files.expect(artifact, size=100)
     await store.leases.complete(claim, artifact=artifact, seconds=1.0)
@@ -48,7 +49,7 @@ async def test_an_upload_is_deleted_with_its_job_although_others_repeated_it(sto
 
 async def test_an_upload_is_kept_while_a_repeat_waits_for_it(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
-    await store.jobs.enqueue_again(first, origin(2))
+    await store.jobs.enqueue(NextOf(job_id=first), origin(2))
     assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE]
 
 
@@ -67,7 +68,7 @@ async def test_erased_jobs_of_any_state_leave_no_row_and_no_file(store: Store) -
     assert mine == [waiting.id, running.id, painted]
     assert set(await store.erasure.erase(mine)) == {UPLOAD, PICTURE}
     assert await store.erasure.job_ids_of(user_id=MINA, limit=9) == []
-    assert await store.deliveries.undelivered(limit=9) == []
+    assert await undelivered(store, limit=9) == []
     with pytest.raises(UnknownJob):
         await store.jobs.get(painted)
     with pytest.raises(StaleLease):
@@ -93,7 +94,7 @@ async def test_an_erased_delivery_does_not_settle_a_new_one_with_the_same_id(sto
     following = await asked(store, 2, OTHER, user_id=OMAR)
     await store.deliveries.claim("front", limit=1)
     await store.deliveries.mark_delivered(old, outcome="edited", message_id=9)
-    assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [following]
+    assert [delivery.job.id for delivery in await undelivered(store, limit=9)] == [following]
 
 
 async def test_an_upload_that_others_remixed_stays_its_senders(store: Store) -> None:

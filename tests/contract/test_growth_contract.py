@@ -38,6 +38,7 @@ from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
+from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import Act, By
 from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.hashes import Hashes
@@ -166,7 +167,7 @@ class Life:
     async def requests(self) -> None:
         jobs, done = self.store.jobs, self.done
         await jobs.enqueue(recipe(), self.asked(), caps=CAPS, charge=CHARGE)
-        await jobs.enqueue_again(done, self.asked())
+        await jobs.enqueue(NextOf(job_id=done), self.asked())
         published = Parent(job_id=done, descent=Descent.PUBLICATION)
         await jobs.copy(done, self.asked(channel_id=self.first, parent=published), index=0)
         await jobs.cancel(self.waits(2), user_id=None, by=BY)
@@ -217,7 +218,6 @@ class Life:
 
     async def results(self) -> None:
         deliveries, files = self.store.deliveries, self.store.files
-        await deliveries.undelivered(limit=8)
         first, second, *_ = await deliveries.claim("front", limit=8, held=[1])
         await deliveries.adopt("front", [first.job.id])
         await deliveries.mark_delivered(first, outcome="edited", message_id=7)

@@ -12,6 +12,7 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Delivery, Descent, Job, Parent, Showing
 from bot.store import Store
+from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import Act, By
 from bot.store.rows.reviews import Review
 
@@ -174,7 +175,7 @@ async def test_a_job_with_a_hold_is_painted_and_held_and_its_withheld_pictures_s
     assert kinds(job) == [Showing.HOLD, Showing.WITHHOLD]
     job = await decide(store, job, Outcome.SHOWN)
     assert kinds(job) == [Showing.SHOW, Showing.WITHHOLD]
-    again = await store.jobs.enqueue_again(job.id, origin(2, guild_id=HERE))
+    again = await store.jobs.enqueue(NextOf(job_id=job.id), origin(2, guild_id=HERE))
     assert (again.hold, again.ruling) == (None, None)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from processes import end, in_tests, start
-from stores import TTL
+from stores import TTL, undelivered
 
 from bot.domain.jobs import State
 from bot.store import Store
@@ -63,10 +63,8 @@ async def test_kills_lose_no_job_and_double_none(database_url: str, tmp_path: Pa
         if database_url.startswith("sqlite"):
             await check_file(store)
         await finish_everything(store)
-        jobs = {
-            delivery.job.id: delivery.job for delivery in await store.deliveries.undelivered(limit=100_000)
-        }
-        deliveries = len(await store.deliveries.undelivered(limit=100_000))
+        jobs = {delivery.job.id: delivery.job for delivery in await undelivered(store, limit=100_000)}
+        deliveries = len(await undelivered(store, limit=100_000))
         counts = await store.jobs.counts()
     finally:
         await store.close()

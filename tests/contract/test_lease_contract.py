@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Notes, State
@@ -120,7 +120,7 @@ async def test_the_last_images_of_a_job_that_end_together_end_the_job_once(
     seen = await asyncio.gather(*ends)
     assert [job.state for job in seen].count(State.DONE) == 1
     assert (await store.jobs.get(job.id)).state is State.DONE
-    assert len(await store.deliveries.undelivered(limit=10)) == 1
+    assert len(await undelivered(store, limit=10)) == 1
 
 
 async def test_a_heartbeat_keeps_the_lease_and_stores_the_step(store: Store, clock: Clock) -> None:
@@ -198,11 +198,11 @@ async def test_a_job_with_a_failed_image_delivers_the_others_once_all_have_ended
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     bad, good = await store.leases.claim("worker", limit=2, ttl=TTL)
     await store.leases.fail(bad, failure="nan")
-    assert await store.deliveries.undelivered(limit=10) == []
+    assert await undelivered(store, limit=10) == []
     clock.now += 3
     job = await store.leases.complete(good, artifact="aa/aa.png", seconds=1.0)
     assert (job.state, job.finished_at) == (State.DONE, clock.now)
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [job]
+    assert [delivery.job for delivery in await undelivered(store, limit=10)] == [job]
     assert await store.jobs.active() == []
     assert [(image.state, image.artifact, image.failure) for image in job.images] == [
         (State.FAILED, None, "nan"),
@@ -214,7 +214,7 @@ async def test_a_job_whose_images_all_failed_is_failed_and_delivered(store: Stor
     await store.jobs.enqueue(RECIPE, ORIGIN)
     job = await store.leases.fail(await claim_one(store), failure="nan")
     assert job.state is State.FAILED
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [job]
+    assert [delivery.job for delivery in await undelivered(store, limit=10)] == [job]
 
 
 async def test_a_stale_token_changes_nothing(store: Store, clock: Clock) -> None:
@@ -258,7 +258,7 @@ async def test_a_final_state_never_changes(store: Store, clock: Clock) -> None:
         await store.jobs.cancel(claim.job_id, user_id=None)
     assert await store.leases.expire() + await store.leases.recover("worker") == 0
     assert [await store.jobs.get(claim.job_id) for claim in (done, failed, cancelled)] == ended
-    assert len(await store.deliveries.undelivered(limit=10)) == 3
+    assert len(await undelivered(store, limit=10)) == 3
 
 
 async def test_an_image_given_back_keeps_its_place(store: Store) -> None:
@@ -297,7 +297,7 @@ async def failures_after_deaths(store: Store, deaths: int, *, begun: bool) -> li
 async def test_an_image_that_killed_two_workers_fails(store: Store) -> None:
     assert await failures_after_deaths(store, 2, begun=True) == ["worker_died"]
     assert await store.leases.claim("worker", limit=1, ttl=TTL) == []
-    (delivery,) = await store.deliveries.undelivered(limit=10)
+    (delivery,) = await undelivered(store, limit=10)
     assert delivery.job.state is State.FAILED
 
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.jobs import Job, State
 from bot.store import Store
@@ -28,7 +28,7 @@ async def test_images_of_unoffered_lanes_fail_after_the_grace_and_others_wait(
     assert await store.offers.fail_unoffered(grace=GRACE) == 1
     assert await states(store, kept, gone) == [State.WAITING, State.FAILED]
     assert (await store.jobs.get(gone.id)).images[0].failure == "not_offered"
-    assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [gone.id]
+    assert [delivery.job.id for delivery in await undelivered(store, limit=9)] == [gone.id]
     assert await store.offers.unoffered() == []
 
 

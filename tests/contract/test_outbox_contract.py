@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, undelivered
 
 from bot.domain.jobs import Delivery, Job
 from bot.store import Store
@@ -73,7 +73,7 @@ async def test_the_retry_time_is_kept_and_one_beyond_the_longest_pause_is_due(
     clock.now += FURTHEST_RETRY
     await store.deliveries.retry(await claim_one(store), at=clock.now + FURTHEST_RETRY + 1)
     assert (await claim_one(store)).attempts == 2
-    (due,) = await store.deliveries.undelivered(limit=1)
+    (due,) = await undelivered(store, limit=1)
     assert (due.attempts, due.fencing_token) == (2, 3)
 
 

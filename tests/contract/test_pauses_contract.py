@@ -10,6 +10,7 @@ from stores import TTL, OpenStore
 
 from bot.domain.jobs import Claim, Job, State
 from bot.store import Store
+from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
@@ -42,7 +43,7 @@ async def claimed(store: Store) -> list[str]:
 async def test_a_request_in_a_pause_waits_for_its_end(store: Store) -> None:
     await store.moderation.pause(IN_CHANNEL, MODERATOR)
     job = await ask(store, 1)
-    again = await store.jobs.enqueue_again(job.id, origin(2))
+    again = await store.jobs.enqueue(NextOf(job_id=job.id), origin(2))
     other = await ask(store, 3, channel_id=OTHER_CHANNEL, user_id=RAVI)
     assert await claimed(store) == [other.id]
     await store.moderation.resume(IN_CHANNEL, MODERATOR)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recipes import RECIPE, origin
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.errors import NameTaken
 from bot.domain.holds import Cause, Hold
@@ -114,9 +114,9 @@ async def test_a_held_delivery_is_claimed_again_only_after_a_restart(store: Stor
     (again,) = await store.deliveries.claim("web-1", limit=9)
     assert (again.id, again.attempts) == (delivery.id, 0)
     await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)  # with the stale token
-    assert [each.id for each in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    assert [each.id for each in await undelivered(store, limit=9)] == [delivery.id]
     await store.deliveries.mark_delivered(again, outcome="edited", message_id=2)
-    assert await store.deliveries.undelivered(limit=9) == []
+    assert await undelivered(store, limit=9) == []
 
 
 async def test_another_front_takes_a_dead_fronts_delivery_and_its_stale_token_changes_nothing(
@@ -133,10 +133,10 @@ async def test_another_front_takes_a_dead_fronts_delivery_and_its_stale_token_ch
     assert (taken.job.id, taken.job.origin.front) == (job.id, "web-2")
     await store.deliveries.retry(late, at=clock.now + 500)
     await store.deliveries.mark_delivered(late, outcome="gave_up")
-    assert [each.attempts for each in await store.deliveries.undelivered(limit=9)] == [0]
+    assert [each.attempts for each in await undelivered(store, limit=9)] == [0]
     await store.deliveries.mark_delivered(taken, outcome="edited", message_id=7)
     assert (await store.jobs.get(job.id)).message_id == 7
-    assert await store.deliveries.undelivered(limit=9) == []
+    assert await undelivered(store, limit=9) == []
 
 
 async def test_a_front_that_leaves_releases_its_unfinished_jobs_only(store: Store) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.jobs import State
@@ -198,7 +198,7 @@ async def test_a_waiting_job_is_cancelled_and_its_owner_told(store: Store, clock
     assert cancelled.state is State.CANCELLED
     assert cancelled.finished_at == clock.now
     assert {image.state for image in cancelled.images} == {State.CANCELLED}
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [cancelled]
+    assert [delivery.job for delivery in await undelivered(store, limit=10)] == [cancelled]
     assert await store.leases.claim("worker", limit=9, ttl=TTL) == []
 
 
@@ -207,7 +207,7 @@ async def test_cancelling_again_changes_and_delivers_nothing_more(store: Store, 
     cancelled = await store.jobs.cancel(job.id, user_id=ORIGIN.user_id)
     clock.now += 5
     assert await store.jobs.cancel(job.id, user_id=ORIGIN.user_id) == cancelled
-    assert len(await store.deliveries.undelivered(limit=10)) == 1
+    assert len(await undelivered(store, limit=10)) == 1
 
 
 async def test_only_the_owner_or_a_moderator_cancels(store: Store) -> None:
@@ -226,7 +226,7 @@ async def test_cancelling_a_partly_painted_job_keeps_what_is_painted(store: Stor
     assert cancelled.state is State.DONE
     assert [image.state for image in cancelled.images] == [State.DONE, State.CANCELLED, State.CANCELLED]
     assert await store.leases.heartbeat({running: 3}, ttl=TTL) == {running.image_id}
-    assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [cancelled]
+    assert [delivery.job for delivery in await undelivered(store, limit=10)] == [cancelled]
 
 
 async def test_new_work_wakes_every_waiting_loop_and_one_that_waits_later(store: Store) -> None:

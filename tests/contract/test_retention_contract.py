@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, undelivered
 
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Parent
@@ -46,7 +46,7 @@ async def test_an_undelivered_result_keeps_its_file(store: Store, clock: Clock) 
     await painted(store, 1, PICTURE)
     clock.now += DAY
     assert await dropped(store, clock) == []
-    (delivery,) = await store.deliveries.undelivered(limit=9)
+    (delivery,) = await undelivered(store, limit=9)
     await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     assert await dropped(store, clock) == [PICTURE]
 

@@ -38,7 +38,7 @@ KEPT = {
         all_of=lambda store, guild_id: store.policies.all_of(guild_id),
     ),
     "rules": Kept(
-        limit="moderation.prompt_rules.MAX_RULES",
+        limit="moderation.prompt_rules.PromptRules.most",
         full="rules_full",
         add=lambda store, number, by: store.prompt_rules.put(PromptRule(name=f"{number}", terms=("x",)), by),
         all_of=lambda store, guild_id: store.prompt_rules.of(guild_id),

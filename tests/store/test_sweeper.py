@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import ValidationError
 from recipes import origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, undelivered
 
 from bot.config import RetentionConfig
 from bot.domain.errors import MissingArtifact, StoreUnavailable
@@ -65,7 +65,7 @@ async def painted(store: Store, artifacts: Artifacts, number: int, *, start: str
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     name = await Files(store.files, artifacts).keep(bytes_of(number), ".png")
     job = await store.leases.complete(claim, artifact=name, seconds=1.0)
-    for delivery in await store.deliveries.undelivered(limit=9):
+    for delivery in await undelivered(store, limit=9):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
     return job
 

@@ -47,6 +47,7 @@ from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.store.people.preferences import Owner, owners_at
+from bot.store.queue.seed_sequences import NextOf
 from bot.telemetry.tracing import Span, Stages, about
 
 log = logging.getLogger(__name__)
@@ -164,41 +165,23 @@ async def _in_session(interaction: Interaction, recipe: Recipe, store: _Storing)
 
 
 async def _store(
-    interaction: Interaction, *, recipe: Recipe, origin: Origin, session_id: str | None, held: Hold | None
-) -> Job:
-    verb = services_of(interaction).store.jobs.enqueue
-    return await _checked(
-        interaction, partial(verb, recipe), recipe, origin, held=held, session_id=session_id
-    )
-
-
-async def _store_again(
-    interaction: Interaction, job: Job, *, recipe: Recipe, origin: Origin, session_id: str | None
-) -> Job:
-    if recipe != job.recipe:  # the earlier recipe lacks the session's words
-        new = recipe.from_image(recipe.variants)
-        return await _store(interaction, recipe=new, origin=origin, session_id=session_id, held=None)
-    verb = services_of(interaction).store.jobs.enqueue_again
-    return await _checked(interaction, partial(verb, job.id), recipe, origin, session_id=session_id)
-
-
-async def _checked(
     interaction: Interaction,
-    verb: _Storing,
+    *,
     recipe: Recipe,
     origin: Origin,
-    *,
     session_id: str | None,
     held: Hold | None = None,
+    wish: Recipe | NextOf | None = None,
 ) -> Job:
-    """Check the recipe against policies and rules, then store it by `verb` with weight, places and charge."""
+    """Check the recipe against policies and rules, then store it, or the `wish` that it comes from."""
     await check_recipe(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
     weight = (await held_of(interaction)).weight
     hold = await _hold(interaction, recipe, origin, weight=weight, places=places)
     return await patiently(
-        verb,
+        services.store.jobs.enqueue,
+        wish or recipe,
         _traced(interaction, origin),
         weight=weight,
         caps=services.caps,
@@ -207,6 +190,15 @@ async def _checked(
         charge=await charge_of(interaction, recipe),
         session_id=session_id,
     )
+
+
+async def _store_again(
+    interaction: Interaction, job: Job, *, recipe: Recipe, origin: Origin, session_id: str | None
+) -> Job:
+    told: dict[str, Any] = {"origin": origin, "session_id": session_id}
+    if recipe != job.recipe:  # the earlier recipe lacks the session's words
+        return await _store(interaction, recipe=recipe.from_image(recipe.variants), **told)
+    return await _store(interaction, recipe=recipe, wish=NextOf(job_id=job.id), **told)
 
 
 async def _hold(

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -32,6 +32,8 @@ from bot.store.database.notifications import CHANNEL, listen
 from bot.store.database.outage import Outage
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 JUMP_SECONDS = 2.0
 REFRESH_SECONDS = 10.0
@@ -356,6 +358,26 @@ class Verbs:
 def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """Return an INSERT with ON CONFLICT, which SQLAlchemy has only in its dialects."""
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+async def put(
+    connection: AsyncConnection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Insert a row, or give the row of the same key these values."""
+    row = insert(connection, table).values({**key, **values})
+    await connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+
+
+async def count_of(connection: AsyncConnection, rows: sa.FromClause, *which: sa.ColumnElement[bool]) -> int:
+    """Count the rows of a table or of a join."""
+    return await connection.scalar(sa.select(sa.func.count()).select_from(rows).where(*which)) or 0
+
+
+def of_row(kind: type[T], row: Any, /, **made: Any) -> T:
+    """Return plain data of a row's columns by the names of the fields, and of what was `made` of others."""
+    named = row._mapping  # a row is a tuple too: its own `index` and `count` are methods
+    columns = {each.name: named[each.name] for each in fields(kind) if each.name not in made}  # type: ignore[arg-type]
+    return kind(**columns, **made)
 
 
 async def _publish(connection: AsyncConnection, changes: Changes) -> None:

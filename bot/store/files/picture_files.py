@@ -139,11 +139,9 @@ class Files(Verbs):
         askable = (files.c.state == FileState.KEPT) | lost | forgotten
         async with self._database.write() as connection:
             for name in sorted(names):
-                await connection.execute(
-                    insert(connection, files)
-                    .values(name=name, used_at=now, **values)
-                    .on_conflict_do_update(index_elements=[files.c.name], set_=values, where=askable)
-                )
+                added = insert(connection, files).values(name=name, used_at=now, **values)
+                wanted = added.on_conflict_do_update(index_elements=["name"], set_=values, where=askable)
+                await connection.execute(wanted)
             of_all = sa.select(
                 sa.func.min(files.c.changed_at).label("since"), sa.func.max(files.c.failure).label("failure")
             )
@@ -203,11 +201,8 @@ async def let_go(connection: AsyncConnection, names: Collection[str], *, now: fl
     """Mark files as being deleted, so that no process writes them; the caller deletes them."""
     going = {"state": FileState.GOING, "changed_at": now}
     for name in sorted(names):
-        await connection.execute(
-            insert(connection, files)
-            .values(name=name, used_at=now, **going)
-            .on_conflict_do_update(index_elements=[files.c.name], set_=going)
-        )
+        added = insert(connection, files).values(name=name, used_at=now, **going)
+        await connection.execute(added.on_conflict_do_update(index_elements=["name"], set_=going))
 
 
 async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:

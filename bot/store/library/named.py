@@ -1,4 +1,4 @@
-"""Rows of a server with names: the base of the verbs of styles and wildcards."""
+"""Rows of a server with names: the base of the verbs of styles, wildcards and prompt rules."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, put
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 
@@ -43,19 +44,26 @@ class NamedRows(Verbs, ABC, Generic[Row]):
     full: ClassVar[str]
     act: ClassVar[Act]
 
+    @staticmethod
     @abstractmethod
-    def _read(self, row: Any) -> Row:
+    def _read(row: Any) -> Row:
         """Return the thing of a row."""
 
+    @staticmethod
     @abstractmethod
-    def _values(self, thing: Row) -> Mapping[str, Any]:
+    def _values(thing: Row) -> Mapping[str, Any]:
         """Return the values of a row, without its server, key and name."""
 
     async def of(self, guild_id: int) -> list[Row]:
         """Return all rows of a server, by name."""
-        look = sa.select(self.table).where(self.table.c.guild_id == guild_id).order_by(self.table.c.key)
         async with self._database.read() as connection:
-            return [self._read(row) for row in await connection.execute(look)]
+            return await self.all_of(connection, guild_id)
+
+    @classmethod
+    async def all_of(cls, connection: AsyncConnection, guild_id: int) -> list[Row]:
+        """Return what `of` returns, within a transaction."""
+        look = sa.select(cls.table).where(cls.table.c.guild_id == guild_id).order_by(cls.table.c.key)
+        return [cls._read(row) for row in await connection.execute(look)]
 
     async def find(self, guild_id: int, name: str) -> Row | None:
         """Return the server's row of this name, in any spelling with the same key."""
@@ -67,34 +75,32 @@ class NamedRows(Verbs, ABC, Generic[Row]):
     async def put(self, thing: Row, by: By) -> None:
         """Store a row of the server of `by`, in place of one of the same name.
 
-        Raises UserMistake `full` for a new name where the server has `most` rows.
+        Raises UserMistake `full` where the server has `most` others.
         """
-        columns, key = self.table.c, key_of(thing.name)
-        others = (columns.guild_id == by.guild_id) & (columns.key != key)
+        same = self._is(by.guild_id, thing.name)
         values = {"name": thing.name, **self._values(thing)}
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, _):
             await hold_server(connection, by.guild_id)
-            count = await connection.scalar(sa.select(sa.func.count()).select_from(self.table).where(others))
-            if (count or 0) >= self.most:
+            if (
+                await count_of(connection, self.table, self.table.c.guild_id == by.guild_id, ~same)
+                >= self.most
+            ):
                 raise UserMistake(self.full, limit=self.most)
-            look = sa.select(self.table).where(self._is(by.guild_id, thing.name))
-            before = (await connection.execute(look)).one_or_none()
-            await connection.execute(
-                insert(connection, self.table)
-                .values(guild_id=by.guild_id, key=key, **values)
-                .on_conflict_do_update(index_elements=[columns.guild_id, columns.key], set_=values)
-            )
+            before = (await connection.execute(sa.select(self.table).where(same))).one_or_none()
+            key = {"guild_id": by.guild_id, "key": key_of(thing.name)}
+            await put(connection, self.table, key, values)
             await note(connection, self.act, by, at=self._clock(), before=self._logged(before), after=values)
 
-    async def remove(self, name: str, by: By) -> bool:
-        """Delete the row of this name of the server of `by`; return whether there was one."""
+    async def remove(self, name: str, by: By) -> Row | None:
+        """Delete the row of this name of the server of `by`, and return it; None where there is none."""
         gone = sa.delete(self.table).where(self._is(by.guild_id, name)).returning(*self.table.c)
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, _):
             await hold_server(connection, by.guild_id)
             before = (await connection.execute(gone)).one_or_none()
-            if before is not None:
-                await note(connection, self.act, by, at=self._clock(), before=self._logged(before))
-        return before is not None
+            if before is None:
+                return None
+            await note(connection, self.act, by, at=self._clock(), before=self._logged(before))
+        return self._read(before)
 
     def _logged(self, row: Any) -> dict[str, Any] | None:
         return None if row is None else {"name": row.name, **self._values(self._read(row))}

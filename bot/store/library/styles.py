@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.store.database.database import of_row
 from bot.store.library.named import NamedRows
 from bot.store.rows.audit import Act
 from bot.store.tables import queue
@@ -35,19 +36,11 @@ class Styles(NamedRows[Style]):
     full = "styles_full"
     act = Act.STYLE
 
-    def _read(self, row: Any) -> Style:
-        return Style(
-            name=row.name,
-            prompt=row.prompt,
-            negative_prompt=row.negative_prompt,
-            options=dict(row.options),
-            example=row.example,
-        )
+    @staticmethod
+    def _read(row: Any) -> Style:
+        return of_row(Style, row, options=dict(row.options))
 
-    def _values(self, thing: Style) -> Mapping[str, Any]:
-        return {
-            "prompt": thing.prompt,
-            "negative_prompt": thing.negative_prompt,
-            "options": dict(thing.options),
-            "example": thing.example,
-        }
+    @staticmethod
+    def _values(thing: Style) -> Mapping[str, Any]:
+        texts = {"prompt": thing.prompt, "negative_prompt": thing.negative_prompt}
+        return {**texts, "options": dict(thing.options), "example": thing.example}

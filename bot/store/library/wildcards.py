@@ -29,8 +29,10 @@ class Wildcards(NamedRows[Wildcard]):
     full = "wildcards_full"
     act = Act.LIST
 
-    def _read(self, row: Any) -> Wildcard:
+    @staticmethod
+    def _read(row: Any) -> Wildcard:
         return Wildcard(name=row.name, entries=tuple(row.entries))
 
-    def _values(self, thing: Wildcard) -> Mapping[str, Any]:
+    @staticmethod
+    def _values(thing: Wildcard) -> Mapping[str, Any]:
         return {"entries": list(thing.entries)}

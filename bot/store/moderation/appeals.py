@@ -19,7 +19,7 @@ from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.outbox import Outgoing
 from bot.domain.quotas import Charge
 from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, count_of
 from bot.store.moderation.holds import show_withheld, uphold
 from bot.store.queue.new_jobs import Adding, job_of
 from bot.store.rows.admission import wait_for_turn
@@ -163,12 +163,10 @@ class Appeals(Verbs):
     async def _admit(self, connection: AsyncConnection, user_id: int, *, now: float) -> None:
         await wait_for_turn(connection, user_id)  # of two appeals at once, one counts the other
         mine = (reviews.c.user_id == user_id) & (reviews.c.kind == Kind.APPEAL.value)
-        lately = (
-            sa.select(sa.func.count())
-            .select_from(reviews)
-            .where(mine, reviews.c.opened_at > now - DAY_SECONDS)
-        )
-        if (await connection.scalar(lately) or 0) >= APPEALS_A_DAY:
+        if (
+            await count_of(connection, reviews, mine, reviews.c.opened_at > now - DAY_SECONDS)
+            >= APPEALS_A_DAY
+        ):
             raise UserMistake("appeals_full", limit=APPEALS_A_DAY)
 
 

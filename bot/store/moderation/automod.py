@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, put
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 from bot.store.tables.automod import automod
@@ -28,10 +28,7 @@ class Automod(Verbs):
             await hold_server(connection, by.guild_id)
             if (before := await is_applied(connection, by.guild_id)) == applied:
                 return
-            row = insert(connection, automod).values(guild_id=by.guild_id, applied=applied)
-            await connection.execute(
-                row.on_conflict_do_update(index_elements=[automod.c.guild_id], set_={"applied": applied})
-            )
+            await put(connection, automod, {"guild_id": by.guild_id}, {"applied": applied})
             was, will = _logged(applied=before), _logged(applied=applied)
             await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
 

@@ -22,7 +22,7 @@ from bot.domain.hashes import (
 )
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import Job, Showing
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, insert
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.hashes import (
     MOST_CANDIDATES,
@@ -151,9 +151,8 @@ class Known(Verbs):
             row = insert(connection, blocked_pictures).values(values).on_conflict_do_nothing()
             if not (await connection.execute(row)).rowcount:
                 return False
-            count = sa.select(sa.func.count()).select_from(blocked_pictures)
-            blocked = await connection.scalar(count.where(blocked_pictures.c.guild_id == by.guild_id))
-            if by.guild_id and (blocked or 0) > MAX_BLOCKED:
+            theirs = blocked_pictures.c.guild_id == by.guild_id
+            if by.guild_id and await count_of(connection, blocked_pictures, theirs) > MAX_BLOCKED:
                 raise UserMistake("known_full", limit=MAX_BLOCKED)
             await note(connection, Act.KNOWN, by, at=self._clock(), after={"picture": name_of(number)})
         return True

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, put
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 from bot.store.tables.policies import policies
@@ -117,8 +117,7 @@ async def _values_of(
 async def _check_room(connection: AsyncConnection, guild_id: int, scope: PolicyScope, owner_id: int) -> None:
     """Raise UserMistake `policies_full` where a server has MAX_POLICIES besides this one."""
     others = (policies.c.guild_id == guild_id) & ~_key(guild_id, scope, owner_id)
-    count = sa.select(sa.func.count()).select_from(policies).where(others)
-    if (await connection.scalar(count) or 0) >= MAX_POLICIES:
+    if await count_of(connection, policies, others) >= MAX_POLICIES:
         raise UserMistake("policies_full", limit=MAX_POLICIES)
 
 
@@ -130,10 +129,7 @@ async def _write(
         await connection.execute(sa.delete(policies).where(_key(guild_id, scope, owner_id)))
         return
     key = {"guild_id": guild_id, "scope": scope.value, "owner_id": owner_id}
-    changed = {"values": dict(values)}
-    row = insert(connection, policies).values(**key, **changed)
-    index = [policies.c.guild_id, policies.c.scope, policies.c.owner_id]
-    await connection.execute(row.on_conflict_do_update(index_elements=index, set_=changed))
+    await put(connection, policies, key, {"values": dict(values)})
 
 
 def _row(row: Any) -> PolicyRow:

@@ -10,7 +10,7 @@ from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
 from bot.domain.outbox import Outgoing
 from bot.domain.time_units import DAY_SECONDS
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, insert
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
 from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.audit import OPERATOR, Act, By, note
@@ -67,8 +67,7 @@ def _check(job: Job, user_id: int, guild_id: int) -> None:
 
 async def _admit(connection: AsyncConnection, user_id: int, *, now: float) -> None:
     lately = (reports.c.user_id == user_id) & (reports.c.at > now - DAY_SECONDS)
-    count = sa.select(sa.func.count()).select_from(reports).where(lately)
-    if (await connection.scalar(count) or 0) >= REPORTS_A_DAY:
+    if await count_of(connection, reports, lately) >= REPORTS_A_DAY:
         raise UserMistake("reports_full", limit=REPORTS_A_DAY)
 
 
@@ -86,9 +85,4 @@ async def _count(connection: AsyncConnection, job_id: str) -> int:
     """Count the reports since the moderators' last decision on the job."""
     decided = sa.select(sa.func.max(reviews.c.decided_at)).where(reviews.c.job_id == job_id)
     since = sa.func.coalesce(decided.scalar_subquery(), 0.0)
-    new = (
-        sa.select(sa.func.count())
-        .select_from(reports)
-        .where(reports.c.job_id == job_id, reports.c.at > since)
-    )
-    return await connection.scalar(new) or 0
+    return await count_of(connection, reports, reports.c.job_id == job_id, reports.c.at > since)

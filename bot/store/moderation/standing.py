@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, of_row
 from bot.store.moderation.appeals import UNTOLD
 from bot.store.moderation.automod import is_applied
 from bot.store.moderation.policies import PolicyRow, policies_of
-from bot.store.moderation.prompt_rules import PromptRule, rules_of
+from bot.store.moderation.prompt_rules import PromptRule, PromptRules
 from bot.store.people.preferences import Scope
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
 from bot.store.tables.policies import server_revisions
@@ -92,14 +92,7 @@ class Standings(Verbs):
         values = {"guild": requester.guild_id or 0, "user": requester.user_id, "now": self._clock()}
         rows = await self._database.look(_LOOK, {**values, "channel": channel_id, "parent": parents[0]})
         found = [restriction_from(row) for row in rows if row.kind is not None]
-        first = rows[0]
-        return Standing(
-            restrictions=found,
-            revision=first.revision,
-            in_session=first.in_session,
-            has_answers=first.has_answers,
-            has_preferences=first.has_preferences,
-        )
+        return of_row(Standing, rows[0], restrictions=found)
 
     async def said_by(self, guild_id: int) -> ServerSays:
         """Return what a server says, with its revision, from one snapshot."""
@@ -108,6 +101,6 @@ class Standings(Verbs):
             return ServerSays(
                 revision=await connection.scalar(revision),
                 policies=await policies_of(connection, guild_id),
-                rules=await rules_of(connection, guild_id),
+                rules=await PromptRules.all_of(connection, guild_id),
                 automod=await is_applied(connection, guild_id),
             )

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import FileState
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, count_of
 from bot.store.tables.device_time import device_time
 from bot.store.tables.policies import charges
 from bot.store.tables.queue import files, jobs
@@ -27,11 +27,9 @@ class Exports(Verbs):
 
     async def count(self, user_id: int, *, up_to: int | None = None) -> int:
         """Count a person's jobs in any state; with `up_to` those of this interaction and older ones."""
-        count = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.user_id == user_id)
-        if up_to is not None:
-            count = count.where(jobs.c.interaction_id <= up_to)
+        older = sa.true() if up_to is None else jobs.c.interaction_id <= up_to
         async with self._database.read() as connection:
-            return await connection.scalar(count) or 0
+            return await count_of(connection, jobs, jobs.c.user_id == user_id, older)
 
     async def page(self, user_id: int, *, older_than: int | None, limit: int) -> Mapping[str, int]:
         """Return the newest jobs of a person with their interactions, of those older than an interaction."""

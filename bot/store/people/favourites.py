@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, insert
 from bot.store.rows.admission import wait_for_turn
 from bot.store.tables.queue import favourites, jobs
 
@@ -48,4 +48,4 @@ class Favourites(Verbs):
 async def _count(connection: AsyncConnection, user_id: int) -> int:
     kept = favourites.join(jobs, jobs.c.id == favourites.c.job_id)
     mine = (favourites.c.user_id == user_id) & jobs.c.deleted_at.is_(None)
-    return await connection.scalar(sa.select(sa.func.count()).select_from(kept).where(mine)) or 0
+    return await count_of(connection, kept, mine)

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, put
 from bot.store.tables.queue import preferences
 
 PREVIEWS = "previews"
@@ -67,10 +67,5 @@ class Preferences(Verbs):
             if not options:
                 await connection.execute(sa.delete(preferences).where(mine))
                 return
-            await connection.execute(
-                insert(connection, preferences)
-                .values(scope=owner.scope.value, owner_id=owner.id, **values)
-                .on_conflict_do_update(
-                    index_elements=[preferences.c.scope, preferences.c.owner_id], set_=values
-                )
-            )
+            key = {"scope": owner.scope.value, "owner_id": owner.id}
+            await put(connection, preferences, key, values)

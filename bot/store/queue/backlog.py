@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
 from bot.domain.outbox import Outgoing
+from bot.store.database.database import count_of
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import images
@@ -33,18 +34,11 @@ async def read_backlog(connection: AsyncConnection, *, now: float) -> Backlog:
     results = outbox.c.kind == Outgoing.RESULT.value
     open_results = sa.select(sa.func.count(), sa.func.min(outbox.c.created_at)).where(results, UNSETTLED)
     waits = images.c.state == State.WAITING
-    waiting = await connection.scalar(_count(waits, ~images.c.paused))
-    paused = await connection.scalar(_count(waits, images.c.paused))
-    running = await connection.scalar(_count(images.c.state == State.RUNNING))
     undelivered, oldest = (await connection.execute(open_results)).one()
     return Backlog(
-        waiting=waiting or 0,
-        paused=paused or 0,
-        running=running or 0,
+        waiting=await count_of(connection, images, waits, ~images.c.paused),
+        paused=await count_of(connection, images, waits, images.c.paused),
+        running=await count_of(connection, images, images.c.state == State.RUNNING),
         undelivered=undelivered,
         oldest_seconds=0.0 if oldest is None else max(0.0, now - oldest),
     )
-
-
-def _count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
-    return sa.select(sa.func.count()).select_from(images).where(*which)

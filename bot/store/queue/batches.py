@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.jobs import State
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, of_row
 from bot.store.tables.queue import images, jobs, offered_lanes, run_times, workers
 
 
@@ -50,8 +50,7 @@ class Batches(Verbs):
                 offered[row.lane][row.worker] = row.seats
             begun: dict[str, list[tuple[str, Seated]]] = defaultdict(list)
             for row in await connection.execute(look.join(jobs).where(on_devices).order_by(images.c.id)):
-                image = Seated(user_id=row.user_id, guild_id=row.guild_id, left=row.left)
-                begun[row.lane].append((row.worker, image))
+                begun[row.lane].append((row.worker, of_row(Seated, row)))
             seated = {lane: _seated(there, offered[lane]) for lane, there in begun.items()}
             mine = run_times.c.lane.in_(seated)
             rows = await connection.execute(sa.select(run_times).where(mine))

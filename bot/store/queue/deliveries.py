@@ -14,7 +14,7 @@ from bot.domain.outbox import Outgoing
 from bot.store.files.picture_files import files_of, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.jobs import forget_words, load_jobs
-from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, look_for
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended
 from bot.store.rows.reviews import withdraw
 from bot.store.rows.transitions import cancel_images, lock_job, lock_owned_job
 from bot.store.tables.outbox import outbox
@@ -48,12 +48,6 @@ class Deliveries(OutboxVerbs[Delivery]):
         """Give the jobs that have no front to this one, and return their ids."""
         async with self._database.write() as connection:
             return await _adopt(connection, front, job_ids)
-
-    async def undelivered(self, *, limit: int) -> list[Delivery]:
-        """Return the results that are due now for any front, the longest due first."""
-        due = look_for(Outgoing.RESULT, self._clock())
-        async with self._database.read() as connection:
-            return await self._readable(connection, due, limit=limit)
 
     async def mark_delivered(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,7 +11,7 @@ from bot.domain.errors import UnknownJob
 from bot.domain.holds import Hold
 from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, count_of
 from bot.store.queue.backlog import Backlog, read_backlog
 from bot.store.queue.copies import add_copy, copies_of, no_copy
 from bot.store.queue.deliveries import shown_by
@@ -43,7 +42,7 @@ class Jobs(Verbs):
 
     async def enqueue(
         self,
-        recipe: Recipe,
+        wish: Recipe | NextOf,
         origin: Origin,
         *,
         weight: float = 1.0,
@@ -55,69 +54,14 @@ class Jobs(Verbs):
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
-        Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps, and its `charge` against quotas; with `hold` its pictures are held for review.
+        `wish` is its recipe, or asks for that of another job with the next seeds of its seed sequence; each
+        repeat has its own. Of two users who wait, one of twice the `weight` is served twice as much. The job
+        counts as `places` against the caps, and its `charge` against quotas; with `hold` its pictures are
+        held for review.
         `session_id` is that of the channel's group session. Raises UserMistake `queue_full_user`,
         `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
-        `Adding.add`.
+        `Adding.add`; raises UnknownJob for a job that is gone.
         """
-        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(recipe, origin, weight=weight, caps=caps, **how)
-
-    async def enqueue_again(
-        self,
-        job_id: str,
-        origin: Origin,
-        *,
-        weight: float = 1.0,
-        caps: Caps = NO_CAPS,
-        places: int = 1,
-        session_id: str | None = None,
-        hold: Hold | None = None,
-        charge: Charge = NO_CHARGE,
-    ) -> Job:
-        """Store a job of the same recipe with the next seeds of its seed sequence, each repeat with its own.
-
-        Otherwise as `enqueue`; raises UnknownJob too.
-        """
-        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(NextOf(job_id=job_id), origin, weight=weight, caps=caps, **how)
-
-    async def copy(
-        self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
-    ) -> Job:
-        """Store a finished job that shows the picture at `index` of another, or all; its result is due.
-
-        With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
-        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture,
-        `publish_known`, `publish_policy` or `publish_again`.
-        """
-        async with self._changing() as (connection, changes):
-            known = await job_of(connection, origin.interaction_id)
-            while known is None:  # repeated only where the id is taken
-                known = await add_copy(
-                    connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
-                ) or await job_of(connection, origin.interaction_id)
-            changes.results = True
-            return await load_job(connection, known)
-
-    async def copies(self, job_id: str) -> list[Job]:
-        """Return the copies of a job, without deleted ones."""
-        async with self._database.read() as connection:
-            return await load_jobs(connection, await copies_of(connection, [job_id]))
-
-    async def _accept(
-        self,
-        wish: Recipe | NextOf,
-        origin: Origin,
-        *,
-        weight: float,
-        caps: Caps,
-        places: int,
-        charge: Charge,
-        hold: Hold | None,
-        session_id: str | None,
-    ) -> Job:
         async with self._changing() as (connection, changes):
             await lock_channel_session(connection, origin.channel_id)
             await wait_for_turn(connection, origin.user_id)
@@ -144,6 +88,29 @@ class Jobs(Verbs):
             job = await load_job(connection, known)
             changes.work = True
         return job
+
+    async def copy(
+        self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
+    ) -> Job:
+        """Store a finished job that shows the picture at `index` of another, or all; its result is due.
+
+        With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
+        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture,
+        `publish_known`, `publish_policy` or `publish_again`.
+        """
+        async with self._changing() as (connection, changes):
+            known = await job_of(connection, origin.interaction_id)
+            while known is None:  # repeated only where the id is taken
+                known = await add_copy(
+                    connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
+                ) or await job_of(connection, origin.interaction_id)
+            changes.results = True
+            return await load_job(connection, known)
+
+    async def copies(self, job_id: str) -> list[Job]:
+        """Return the copies of a job, without deleted ones."""
+        async with self._database.read() as connection:
+            return await load_jobs(connection, await copies_of(connection, [job_id]))
 
     async def check_caps(self, origin: Origin, *, caps: Caps, charge: Charge = NO_CHARGE) -> None:
         """Raise the UserMistake about caps or quotas that `enqueue` would raise now, without a lock."""
@@ -218,8 +185,7 @@ class Jobs(Verbs):
     ) -> int:
         """Count the jobs of `active`, or only those before the job `before`. Raises UnknownJob."""
         which = _active_of(user_id=user_id, guild_id=guild_id)
-        count = sa.select(sa.func.count()).select_from(jobs).where(which)
-        counts = [count.where(kind) for kind in (RUNS, WAITS, PAUSED)]
+        kinds = [RUNS, WAITS, PAUSED]
         async with self._database.read() as connection:
             if before is not None:
                 look = sa.select(jobs.c.state, jobs.c.paused, jobs.c.tag, jobs.c.interaction_id)
@@ -230,8 +196,8 @@ class Jobs(Verbs):
                     row.tag, row.interaction_id
                 )
                 kind = 0 if row.state is State.RUNNING else 1 + row.paused
-                counts = [*counts[:kind], counts[kind].where(earlier)]
-            return sum([await connection.scalar(each) or 0 for each in counts])
+                kinds = [*kinds[:kind], kinds[kind] & earlier]
+            return sum([await count_of(connection, jobs, which, kind) for kind in kinds])
 
     async def history(
         self,
@@ -276,9 +242,8 @@ class Jobs(Verbs):
 
     async def count_recent(self, user_id: int, *, guild_id: int, since: float) -> int:
         """Count the jobs of `recent`."""
-        count = sa.select(sa.func.count()).select_from(jobs).where(_recent(user_id, guild_id, since))
         async with self._database.read() as connection:
-            return await connection.scalar(count) or 0
+            return await count_of(connection, jobs, _recent(user_id, guild_id, since))
 
     async def counts(self, states: Iterable[State] = State) -> dict[State, int]:
         """Count the jobs in each of these states."""

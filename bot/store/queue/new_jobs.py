@@ -20,7 +20,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
-from bot.store.database.database import insert
+from bot.store.database.database import count_of, insert
 from bot.store.files.picture_files import is_lent, source_of, use_files
 from bot.store.queue.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.rows import fair_order
@@ -82,12 +82,8 @@ async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: i
     if caps.images_at_full_share is None:
         return None
     active = jobs.c.state.in_((State.WAITING, State.RUNNING))
-    waiting = (
-        sa.select(sa.func.count())
-        .select_from(jobs.join(images))
-        .where(active, jobs.c.user_id == user_id, among(images, State.WAITING))
-    )
-    return max(0, caps.images_at_full_share - (await connection.scalar(waiting) or 0))
+    mine = active & (jobs.c.user_id == user_id) & among(images, State.WAITING)
+    return max(0, caps.images_at_full_share - await count_of(connection, jobs.join(images), mine))
 
 
 @dataclass(frozen=True, kw_only=True)

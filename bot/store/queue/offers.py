@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, insert, put
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.jobs import offer_from, offer_values
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
@@ -43,8 +43,7 @@ class Offers(Verbs):
         of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
         most = seats if isinstance(seats, int) else max(seats.values(), default=0)
         async with self._database.write() as connection:
-            await _write(connection, worker, seats=most, expires_at=self._clock() + ttl)
-            await _offer(connection, worker, of_lane)
+            await _offer(connection, worker, of_lane, seats=most, expires_at=self._clock() + ttl)
             if accelerator:
                 known = insert(connection, accelerators).values(name=accelerator)
                 await connection.execute(known.on_conflict_do_nothing())
@@ -64,19 +63,15 @@ class Offers(Verbs):
     async def stand_in(self, name: str, *, lanes: Sequence[str], ttl: float) -> None:
         """Offer lanes without a seat for the next `ttl` seconds, so that their images wait for workers."""
         async with self._database.write() as connection:
-            await _write(connection, name, seats=0, expires_at=self._clock() + ttl)
-            await _offer(connection, name, dict.fromkeys(lanes, 0))
+            lanes_without = dict.fromkeys(lanes, 0)
+            await _offer(connection, name, lanes_without, seats=0, expires_at=self._clock() + ttl)
 
     async def publish(self, offers: Sequence[Offer]) -> None:
         """Publish offers of models for fronts, which cannot read checkpoints; they are no longer awaited."""
         async with self._database.write() as connection:
             for offer in sorted(offers, key=lambda offer: offer.model):
                 values = {"offer": offer_values(offer)}
-                await connection.execute(
-                    insert(connection, published_offers)
-                    .values(model=offer.model, **values)
-                    .on_conflict_do_update(index_elements=[published_offers.c.model], set_=values)
-                )
+                await put(connection, published_offers, {"model": offer.model}, values)
             there = awaited_offers.c.model.in_([offer.model for offer in offers])
             await connection.execute(sa.delete(awaited_offers).where(there))
 
@@ -85,9 +80,7 @@ class Offers(Verbs):
         values = {"until": self._clock() + ttl}
         async with self._database.write() as connection:
             for model in sorted(models):
-                row = insert(connection, awaited_offers).values(model=model, **values)
-                same = row.on_conflict_do_update(index_elements=[awaited_offers.c.model], set_=values)
-                await connection.execute(same)
+                await put(connection, awaited_offers, {"model": model}, values)
 
     async def published(self, models: Sequence[str]) -> dict[str, Offer]:
         """Return the last published offers of these models, by name.
@@ -156,27 +149,14 @@ class Offers(Verbs):
         return len(rows)
 
 
-async def _write(connection: AsyncConnection, worker: str, *, seats: int, expires_at: float) -> None:
-    values = {"seats": seats, "expires_at": expires_at}
-    await connection.execute(
-        insert(connection, workers)
-        .values(name=worker, **values)
-        .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
-    )
-
-
-async def _offer(connection: AsyncConnection, worker: str, seats: Mapping[str, int]) -> None:
+async def _offer(
+    connection: AsyncConnection, worker: str, of_lane: Mapping[str, int], *, seats: int, expires_at: float
+) -> None:
+    await put(connection, workers, {"name": worker}, {"seats": seats, "expires_at": expires_at})
     mine = offered_lanes.c.worker == worker
-    await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(seats)))
-    if seats:
-        offered = insert(connection, offered_lanes)
-        rows = [{"worker": worker, "lane": name, "seats": count} for name, count in sorted(seats.items())]
-        await connection.execute(
-            offered.values(rows).on_conflict_do_update(
-                index_elements=[offered_lanes.c.worker, offered_lanes.c.lane],
-                set_={"seats": offered.excluded.seats},
-            )
-        )
+    await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(of_lane)))
+    for lane, count in sorted(of_lane.items()):
+        await put(connection, offered_lanes, {"worker": worker, "lane": lane}, {"seats": count})
 
 
 async def _abandoned(connection: AsyncConnection, *, before: float) -> list[Any]:

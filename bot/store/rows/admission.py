@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Showing, State
-from bot.store.database.database import insert
+from bot.store.database.database import count_of, insert
 from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.tables.queue import images, last_tags
@@ -71,13 +71,10 @@ async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictur
 async def pictures_of(connection: AsyncConnection, session_id: str, round_: int, user_id: int) -> int:
     """Count the pictures of a person's quota that are used: all but failed, cancelled and withheld ones."""
     mine = (session_jobs.c.session_id == session_id) & (session_jobs.c.round == round_)
-    count = (
-        sa.select(sa.func.count())
-        .select_from(session_jobs.join(images, images.c.job_id == session_jobs.c.job_id))
-        .where(mine, session_jobs.c.user_id == user_id)
-        .where(images.c.state.not_in(UNCHARGED), images.c.showing != Showing.WITHHOLD)
-    )
-    return await connection.scalar(count) or 0
+    mine &= session_jobs.c.user_id == user_id
+    counts = images.c.state.not_in(UNCHARGED) & (images.c.showing != Showing.WITHHOLD)
+    here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
+    return await count_of(connection, here, mine, counts)
 
 
 async def join_session(

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, insert, of_row
 from bot.store.tables.device_time import device_time
 from bot.store.tables.queue import images, jobs
 
@@ -122,16 +122,8 @@ class DeviceTime(Verbs):
             sa.func.sum(device_time.c.pictures).label("pictures"),
         )
         async with self._database.read(much=True) as connection:
-            rows = (await connection.execute(look.where(*days).group_by(*keys).order_by(*keys))).mappings()
-            return [
-                Sum(
-                    group=tuple(row[column] for column in columns),
-                    accelerator=row[device_time.c.accelerator],
-                    seconds=row["seconds"],
-                    pictures=row["pictures"],
-                )
-                for row in rows
-            ]
+            rows = await connection.execute(look.where(*days).group_by(*keys).order_by(*keys))
+            return [of_row(Sum, row, group=tuple(row._mapping[each] for each in columns)) for row in rows]
 
 
 def _days() -> sa.Select[Any]:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.hashes import BITS, BLOCKED_DISTANCE, bands_of, looked_up, read, stored
-from bot.store.database.database import insert
+from bot.store.database.database import insert, of_row
 from bot.store.database.sqlite_file import BITS_APART
 from bot.store.rows.audit import EVERYWHERE
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
@@ -151,4 +151,4 @@ def band_values(number: int) -> dict[str, int]:
 
 
 def blocked_from(row: Any) -> Blocked:
-    return Blocked(guild_id=row.guild_id, hash=read(row.hash), by=row.by, reason=row.reason, at=row.at)
+    return of_row(Blocked, row, hash=read(row.hash))

@@ -14,6 +14,7 @@ from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.domain.levels import Level
+from bot.store.database.database import of_row
 from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, silenced, tell_unreadable
 from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
@@ -156,17 +157,11 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
 def _image(row: Any) -> ImageRecord:
     showing = Showing(row.showing)
     secret = showing in (Showing.HOLD, Showing.WITHHOLD)
-    return ImageRecord(
-        id=row.id,
-        job_id=row.job_id,
-        index=row._mapping[images.c.index],  # `row.index` is a method of tuples
-        seed=row.seed,
+    return of_row(
+        ImageRecord,
+        row,
         state=State(row.state),
-        step=row.step,
         artifact=None if secret else row.artifact,
-        failure=row.failure,
-        trouble=row.trouble,
-        furthest=row.furthest,
         notes=notes_from(row.notes),
         showing=showing,
         held=row.artifact if secret else None,
@@ -218,37 +213,16 @@ def _parent(row: Any) -> Parent | None:
 
 
 def _job(row: Any, of_job: Sequence[Any]) -> Job:
-    return Job(
-        id=row.id,
+    # The id of its message is the job's, which knows the newest.
+    made: dict[str, Any] = {"message_id": None, "parent": _parent(row), "policy": row.policy or {}}
+    origin = of_row(Origin, row, channel_kind=ChannelKind(row.channel_kind), **made)
+    return of_row(
+        Job,
+        row,
         recipe=recipe_from(row.recipe),
-        origin=Origin(
-            interaction_id=row.interaction_id,
-            interaction_token=row.interaction_token,
-            token_expires_at=row.token_expires_at,
-            application_id=row.application_id,
-            user_id=row.user_id,
-            guild_id=row.guild_id,
-            channel_id=row.channel_id,
-            locale=row.locale,
-            private=row.private,
-            channel_kind=ChannelKind(row.channel_kind),
-            front=row.front,
-            user_name=row.user_name,
-            external=row.external,
-            parent=_parent(row),
-            policy=row.policy or {},
-            thread_parent_id=row.thread_parent_id,
-            traceparent=row.traceparent,
-        ),
+        origin=origin,
         state=State(row.state),
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        message_id=row.message_id,
-        message_channel_id=row.message_channel_id,
         images=tuple(_image(image) for image in of_job),
-        deleted_at=row.deleted_at,
-        slowed=row.slowed,
         hold=_hold(row),
         ruling=_ruling(row),
         appeal=None if row.appeal is None else Appeal(row.appeal),

@@ -50,7 +50,10 @@ class OutboxVerbs(Verbs, Generic[D]):
         claim its own messages again. Pass the ids that it is sending now as `held`.
         """
         await self._shared.tell_time()
-        look = self._of(front, look_for(self.kind, self._clock(), held=held))
+        columns = outbox.c.id, SUBJECTS[self.kind], outbox.c.attempts, outbox.c.fencing_token
+        due = sa.select(*columns).where(outbox.c.kind == self.kind.value, UNSETTLED, is_over(self._clock()))
+        ordered = due.where(outbox.c.id.not_in(held)).order_by(outbox.c.next_try_at, outbox.c.id)
+        look = self._of(front, ordered)
         async with self._database.read() as connection:  # polled often, and a message is rarely due
             if (await connection.execute(look.limit(1))).first() is None:
                 return []
@@ -96,16 +99,6 @@ class OutboxVerbs(Verbs, Generic[D]):
     async def _taken(self, connection: AsyncConnection, front: str, claimed: list[D]) -> list[D]:  # noqa: ARG002
         """Do what else a claim needs, and return the messages."""
         return claimed
-
-
-def look_for(kind: Outgoing, now: float, *, held: Collection[int] = ()) -> sa.Select[Any]:
-    """Return the select of messages that are due now, the longest due first.
-
-    `held` are the rows that the front is sending now.
-    """
-    columns = outbox.c.id, SUBJECTS[kind], outbox.c.attempts, outbox.c.fencing_token
-    due = sa.select(*columns).where(outbox.c.kind == kind.value, UNSETTLED, is_over(now))
-    return due.where(outbox.c.id.not_in(held)).order_by(outbox.c.next_try_at, outbox.c.id)
 
 
 def is_over(now: float) -> sa.ColumnElement[bool]:

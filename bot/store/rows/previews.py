@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, put
 from bot.store.tables.queue import images, previews
 
 
@@ -25,11 +25,7 @@ class Previews(Verbs):
 async def put_previews(connection: AsyncConnection, pictures: Mapping[int, bytes]) -> None:
     """Store the previews of images, by id, whose rows the caller has locked."""
     for image_id, picture in pictures.items():
-        await connection.execute(
-            insert(connection, previews)
-            .values(image_id=image_id, picture=picture)
-            .on_conflict_do_update(index_elements=[previews.c.image_id], set_={"picture": picture})
-        )
+        await put(connection, previews, {"image_id": image_id}, {"picture": picture})
 
 
 async def drop_previews(connection: AsyncConnection, job_id: str) -> None:

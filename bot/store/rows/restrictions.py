@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, insert, of_row
 from bot.store.rows.audit import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.rows.pauses import pause_jobs, resume_jobs
 from bot.store.tables.queue import audit, restrictions
@@ -137,15 +137,9 @@ class Moderation(Verbs):
         `person_id` is the actor or the subject. `older_than` and `newer_than` are ids of rows.
         """
         column = audit.c
-        look = sa.select(audit)
-        if guild_id is not None:
-            look = look.where(column.guild_id == guild_id)
-        if actor_id is not None:
-            look = look.where(column.actor_id == actor_id)
-        if subject_id is not None:
-            look = look.where(column.subject_id == subject_id)
-        if act is not None:
-            look = look.where(column.act == act.value)
+        wanted: dict[sa.Column[Any], Any] = {column.guild_id: guild_id, column.act: act and act.value}
+        wanted |= {column.actor_id: actor_id, column.subject_id: subject_id}
+        look = sa.select(audit).where(*(key == value for key, value in wanted.items() if value is not None))
         if older_than is not None:
             look = look.where(column.id < older_than)
         if newer_than is not None:
@@ -243,14 +237,7 @@ async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | N
 
 def restriction_from(row: Any) -> Restriction:
     """Return the restriction of a row."""
-    return Restriction(
-        kind=Kind(row.kind),
-        scope=Scope(guild_id=row.guild_id, channel_id=row.channel_id, user_id=row.user_id),
-        until=row.until,
-        reason=row.reason,
-        by=row.by,
-        at=row.at,
-    )
+    return of_row(Restriction, row, kind=Kind(row.kind), scope=of_row(Scope, row))
 
 
 def _facts(restriction: Restriction | None) -> dict[str, Any] | None:

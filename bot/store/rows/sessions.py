@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
+from bot.store.database.database import of_row
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
 from bot.store.tables.sessions import session_timers, sessions
 
@@ -174,21 +175,11 @@ async def with_timers(connection: AsyncConnection, rows: Sequence[Any]) -> list[
 
 
 def _session(row: Any, timers: Sequence[Any]) -> GroupSession:
-    return GroupSession(
-        id=row.id,
-        guild_id=row.guild_id,
-        channel_id=row.channel_id,
-        host_id=row.host_id,
-        locale=row.locale,
+    return of_row(
+        GroupSession,
+        row,
         plan=plan_from(row.plan),
         phase=Phase(row.phase),
-        round=row.round,
         paused=row.paused_at is not None,
-        opened_at=row.opened_at,
-        collect_until=row.collect_until,
-        closed_at=row.closed_at,
-        board_id=row.board_id,
-        boards=row.boards,
-        keeper_token=row.keeper_token,
         timers={TimerKind(each.kind): Timer(due_at=each.due_at, left=each.left) for each in timers},
     )

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, Showing, State
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, of_row, put
 from bot.store.rows.admission import UNCHARGED, pictures_of
 from bot.store.rows.jobs import among
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
@@ -136,9 +136,8 @@ class SessionShowing(Verbs):
         which = (session_jobs.c.session_id == session_id) & among(images, State.DONE)
         if round_:
             which &= session_jobs.c.round == round_
-        count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
         async with self._database.read() as connection:
-            return await connection.scalar(count) or 0
+            return await count_of(connection, here, which, images.c.showing.not_in(SEEN))
 
     async def late(self, session: GroupSession) -> int:
         """Return how many pictures came after the end of the present round; 0 while people paint."""
@@ -190,14 +189,7 @@ class SessionShowing(Verbs):
             mine = sa.select(session_votes.c.number).filter_by(**key)
             first = await connection.scalar(mine) is None
             given = {"number": number, "job_id": job_id}
-            await connection.execute(
-                insert(connection, session_votes)
-                .values(**key, **given)
-                .on_conflict_do_update(
-                    index_elements=[session_votes.c[name] for name in key],
-                    set_=given,
-                )
-            )
+            await put(connection, session_votes, key, given)
             changes.results = True
             return first
 
@@ -212,15 +204,11 @@ class SessionShowing(Verbs):
         """Return how many people have voted in a round, for pictures that may be seen."""
         vote, entry = session_votes.c, session_entries.c
         of_entry = (entry.session_id == vote.session_id) & (entry.round == vote.round)
-        look = (
-            sa.select(sa.func.count())
-            .select_from(session_votes)
-            .join(session_entries, of_entry & (entry.number == vote.number))
-            .join(images, (images.c.job_id == entry.job_id) & (images.c.index == entry.index))
-            .where(vote.session_id == session_id, vote.round == round_, images.c.showing.in_(SEEN))
-        )
+        of_image = (images.c.job_id == entry.job_id) & (images.c.index == entry.index)
+        votes = session_votes.join(session_entries, of_entry & (entry.number == vote.number))
+        here = (vote.session_id == session_id) & (vote.round == round_)
         async with self._database.read() as connection:
-            return await connection.scalar(look) or 0
+            return await count_of(connection, votes.join(images, of_image), here, images.c.showing.in_(SEEN))
 
 
 async def _late(connection: AsyncConnection, session: GroupSession) -> int:
@@ -229,8 +217,7 @@ async def _late(connection: AsyncConnection, session: GroupSession) -> int:
         return 0
     which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
     here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
-    count = sa.select(sa.func.count()).select_from(here).where(which, unnumbered())
-    return await connection.scalar(count) or 0
+    return await count_of(connection, here, which, unnumbered())
 
 
 async def _votable(connection: AsyncConnection, session: GroupSession, number: int, voter_id: int) -> str:
@@ -259,16 +246,5 @@ def _entry(row: Any) -> Entry | None:
     except UNREADABLE as error:
         tell_unreadable("job", row.job_id, str(error))
         return None
-    return Entry(
-        round=row.round,
-        number=row.number,
-        job_id=row.job_id,
-        index=row._mapping[session_entries.c.index],  # a row is a tuple too: its own `index` is the method
-        user_id=row.user_id,
-        user_name=row.user_name,
-        recipe=recipe,
-        artifact=row.artifact if seen else None,
-        spoiler=row.showing is Showing.SPOILER,
-        votes=row.votes,
-        withheld=not seen,
-    )
+    artifact, spoiler = row.artifact if seen else None, row.showing is Showing.SPOILER
+    return of_row(Entry, row, recipe=recipe, artifact=artifact, spoiler=spoiler, withheld=not seen)

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Showing, State
 from bot.domain.outbox import Outgoing
-from bot.store.database.database import insert
+from bot.store.database.database import count_of, insert, put
 from bot.store.rows.jobs import among
 from bot.store.rows.outbox import add
 from bot.store.rows.sessions import GroupSession, Phase, PostKind, TimerKind
@@ -113,8 +113,7 @@ async def _finish(connection: AsyncConnection, session: GroupSession, *, now: fl
     late = await _number_entries(connection, session)
     if session.round > 1 or late:  # otherwise the round's sheet already shows the whole session
         which = session_entries.c.session_id == session.id
-        count = await connection.scalar(sa.select(sa.func.count()).select_from(session_entries).where(which))
-        if count:
+        if count := await count_of(connection, session_entries, which):
             await _add_sheets(connection, session, 0, count, now=now, ballot=False)
             await _add_post(connection, session, PostKind.ARCHIVE, 0, now=now)
     await announce(connection, session, PostKind.END, now=now)
@@ -126,8 +125,8 @@ async def announce(connection: AsyncConnection, session: GroupSession, kind: Pos
     """Add a short post to the channel of the session; each announcement of a round is a post of its own."""
     posts = session_posts.c
     earlier = (posts.session_id == session.id) & (posts.kind == kind.value) & (posts.round == session.round)
-    count = await connection.scalar(sa.select(sa.func.count()).select_from(session_posts).where(earlier))
-    await _add_post(connection, session, kind, session.round, now=now, page=1 + (count or 0))
+    page = 1 + await count_of(connection, session_posts, earlier)
+    await _add_post(connection, session, kind, session.round, now=now, page=page)
 
 
 async def change(connection: AsyncConnection, session: GroupSession, **values: Any) -> None:
@@ -143,9 +142,7 @@ async def set_timer(
     """Set a timer to `seconds` from `now`; in a pause, a round's or vote's to `seconds` after the pause."""
     held = session.paused and kind in HELD_IN_PAUSES
     values = {"due_at": None if held else now + seconds, "left": seconds if held else None}
-    row = insert(connection, session_timers).values(session_id=session.id, kind=kind.value, **values)
-    key = [session_timers.c.session_id, session_timers.c.kind]
-    await connection.execute(row.on_conflict_do_update(index_elements=key, set_=values))
+    await put(connection, session_timers, {"session_id": session.id, "kind": kind.value}, values)
 
 
 async def drop_timers(connection: AsyncConnection, session: GroupSession, *kinds: TimerKind) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.outbox import Due, Outgoing
+from bot.store.database.database import of_row
 from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, Shown, ended, is_over
 from bot.store.rows.sessions import GroupSession, Post, PostKind, with_timers
 from bot.store.tables.outbox import outbox
@@ -89,11 +90,4 @@ def _waits_behind() -> sa.ColumnElement[bool]:
 
 def post_of(row: Any) -> Post:
     """Return the row as plain data."""
-    return Post(
-        id=row.id,
-        session_id=row.session_id,
-        kind=PostKind(row.kind),
-        round=row.round,
-        page=row.page,
-        ballot=row.ballot,
-    )
+    return of_row(Post, row, kind=PostKind(row.kind))

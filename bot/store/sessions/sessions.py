@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, count_of, insert
 from bot.store.rows.audit import Act, By, entries_of, note
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.revisions import hold_server
@@ -288,8 +288,7 @@ async def _check_alone(connection: AsyncConnection, by: By, session_id: str, *, 
 
 async def _check_room(connection: AsyncConnection, guild_id: int) -> None:
     open_ones = sessions.c.open_channel_id.is_not(None) & (sessions.c.guild_id == guild_id)
-    count = sa.select(sa.func.count()).select_from(sessions).where(open_ones)
-    if (await connection.scalar(count) or 0) >= MOST_OPEN:
+    if await count_of(connection, sessions, open_ones) >= MOST_OPEN:
         raise UserMistake("sessions_full", limit=MOST_OPEN)
 
 

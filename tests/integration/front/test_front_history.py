@@ -9,6 +9,7 @@ from front_tools import delete, ephemeral, finished, queued, text_of
 from recipes import origin, recipe
 from results import shows_result
 from serving import Served, serving
+from stores import undelivered
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -43,7 +44,7 @@ async def test_pages_are_turned_after_a_restart_too(
     for number in range(1, 24):
         job = await store.jobs.enqueue(recipe(prompt=f"wish {number}"), origin(number, user_id=RAVI))
         await store.jobs.cancel(job.id, user_id=None)
-    for delivery in await store.deliveries.undelivered(limit=50):
+    for delivery in await undelivered(store, limit=50):
         await store.deliveries.mark_delivered(delivery, outcome="delivered")
     async with serving(sandbox, store, artifacts, Config()):
         message = await ravi.message_of(await ravi.use("history"))

@@ -10,6 +10,7 @@ import PIL.Image
 from front_tools import delete, ephemeral, finished, job_of, queued, refusal, text_of
 from results import shows_result
 from serving import Served, serving, until
+from stores import undelivered
 
 from bot.config import Config
 from bot.domain.jobs import Job, State
@@ -144,7 +145,7 @@ async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_
 
 
 async def is_delivered(store: Store) -> bool:
-    return not await store.deliveries.undelivered(limit=1)
+    return not await undelivered(store, limit=1)
 
 
 async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one(

@@ -14,6 +14,7 @@ import PIL.Image
 import pytest
 from results import labels, shows_result, text_of
 from serving import DEADLINE, Served, serving, until
+from stores import undelivered
 
 from bot.config import Config
 from bot.domain.file_states import LostFile
@@ -429,7 +430,7 @@ async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
     await served.paint(job.id)
 
     async def put_off() -> bool:
-        return not await served.store.deliveries.undelivered(limit=9)
+        return not await undelivered(served.store, limit=9)
 
     await until(put_off)
     asked = sandbox.invalid_requests

@@ -14,6 +14,7 @@ import PIL.Image
 import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until, working
+from stores import undelivered
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Cause, Hold, Outcome
@@ -70,7 +71,7 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
             assert image.artifact is not None
             file = io.BytesIO(await artifacts.get(image.artifact))
             assert read_recipe(file) == job.recipe.request(image.index)
-    assert len(await store.deliveries.undelivered(limit=10)) == 3
+    assert len(await undelivered(store, limit=10)) == 3
     (spent,) = await store.device_time.sums([Grouping.PERSON])
     assert (spent.group, spent.pictures) == ((ORIGIN.user_id,), 9)
     assert spent.seconds > 0
@@ -224,7 +225,7 @@ async def test_an_image_of_a_size_that_no_worker_offers_any_more_fails(
         failed, done = await ended(store, gone, kept)
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "not_offered")
     assert done.state is State.DONE
-    assert {delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)} == {gone.id, kept.id}
+    assert {delivery.job.id for delivery in await undelivered(store, limit=9)} == {gone.id, kept.id}
     assert "images wait for lanes that no worker offers (tiny:512x64:guided)" in caplog.text
 
 
