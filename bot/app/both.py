@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from bot.app.discord_side import log_in
 from bot.app.front import FrontSide, open_front, prepare_front
 from bot.app.offers import Following
+from bot.app.page import open_page
 from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Prepare, Reloading, Take
 from bot.app.worker import Report, open_worker, prepare_worker, publish, run_until_shutdown, with_defaults
@@ -42,6 +43,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "both", stack)
         front = await open_front(complete, queue, stack)
+        await open_page(config, queue, stack)
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:

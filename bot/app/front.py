@@ -15,6 +15,7 @@ import discord
 
 from bot.app.discord_side import connect, log_in
 from bot.app.offers import Following, wait_for_defaults
+from bot.app.page import open_page
 from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config
@@ -68,6 +69,7 @@ async def serve(
         try:
             with_defaults = await tasks.wait_for(wait_for_defaults(config, queue.store.offers))
             front = await open_front(with_defaults, queue, stack)
+            await open_page(config, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             following = front.following(config, queue)
             try:

@@ -26,6 +26,7 @@ from bot.cli.doctor import doctor
 from bot.cli.fleet import fleet
 from bot.cli.inspect import inspect
 from bot.cli.known import known
+from bot.cli.page import page, page_link
 from bot.cli.parameters import PictureParameter, SizeParameter, VariantParameter
 from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
@@ -258,6 +259,8 @@ for _command in (
     inspect,
     fleet,
     usage,
+    page,
+    page_link,
 ):
     commands.add_command(_command)
 commands.add_command(usage)

@@ -50,6 +50,7 @@ AT_START: Keys = _keys(
         "provenance": "sign certificate private_key algorithm folder required time_authority watermark stamp "
         "aigc",
         "web": "host port token_file",
+        "page": "host port address",
         "traces": "export",
     }
 )

@@ -21,6 +21,7 @@ from bot.config.fleet import FleetConfig
 from bot.config.mistakes import Loc, dotted, quoted, sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, TracesConfig, WebConfig
+from bot.config.page import PageConfig
 from bot.config.people import LimitsConfig, PicturesConfig
 from bot.config.policy import ANY, PolicyConfig
 from bot.config.prompts import PromptsConfig
@@ -53,6 +54,7 @@ class Config(Section):
     sessions: SessionsConfig = SessionsConfig()
     usage: UsageConfig = UsageConfig()
     web: WebConfig = WebConfig()
+    page: PageConfig = PageConfig()
     log: LogConfig = LogConfig()
     traces: TracesConfig = TracesConfig()
 

@@ -106,6 +106,7 @@ class Sweeper:
         await self._store.moderation.lapse()
         await self._end_reviews(now)
         await self._store.charges.lapse()
+        await self._store.logins.lapse()
         await self._forget_servers(now)
         await self._drop_orphans(now)
 

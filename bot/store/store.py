@@ -20,6 +20,10 @@ from bot.store.moderation.reports import Reports
 from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.moderation.reviews import Reviews
 from bot.store.moderation.standing import Standings
+from bot.store.operations.failures import Failures
+from bot.store.operations.logins import Logins
+from bot.store.operations.messages import Messages
+from bot.store.operations.workers import Workers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
@@ -77,6 +81,10 @@ class Store:
         automod     whether a server's AutoMod rules are applied to prompts
         demands     how much work waits, for workers of each class of accelerators
         device_time how long devices worked, by day, person, server and model
+        workers     what each worker offers and paints now
+        failures    failed images by cause
+        messages    messages of every kind that are on their way
+        logins      who is logged in at the operators' page
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -117,6 +125,10 @@ class Store:
         self.automod = Automod(shared)
         self.demands = Demands(shared)
         self.device_time = DeviceTime(shared)
+        self.workers = Workers(shared)
+        self.failures = Failures(shared)
+        self.messages = Messages(shared)
+        self.logins = Logins(shared)
 
     @classmethod
     async def open(

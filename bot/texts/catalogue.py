@@ -41,12 +41,12 @@ class Moment(float):
 
 
 class Texts:
-    """The sentences of one language."""
+    """The sentences of one language; `is_rtl` is true for one that is written from right to left."""
 
     def __init__(self, language: str) -> None:
         self.language = language
         self._locale = Locale.parse(language)
-        self._is_rtl = self._locale.text_direction == "rtl"
+        self.is_rtl = self._locale.text_direction == "rtl"
         self._catalogue = _catalogue(language)
 
     @classmethod
@@ -73,7 +73,7 @@ class Texts:
         # Without isolation, Latin words and numbers move the punctuation beside them to the wrong side of an
         # Arabic sentence, and Arabic words do so in a Latin sentence.
         text = str(value)
-        if self._is_rtl or any(unicodedata.bidirectional(letter) in _RTL_CLASSES for letter in text):
+        if self.is_rtl or any(unicodedata.bidirectional(letter) in _RTL_CLASSES for letter in text):
             return _ISOLATE.format(text)
         return text
 
@@ -83,7 +83,7 @@ class Texts:
 
     def line(self, text: str, *, mark: str = "") -> str:
         """Return Markdown's `mark` and a line in the direction of the language, whatever its first letter."""
-        return f"{mark}{_RTL_MARK if self._is_rtl else ''}{text}"
+        return f"{mark}{_RTL_MARK if self.is_rtl else ''}{text}"
 
     def ordinal(self, number: int) -> str:
         """Return an ordinal: `1st`, `2nd`, `3번째`, `第4位`."""

@@ -19,10 +19,11 @@ class Connections:
     """The open connections, oldest first: `_silent` have sent no request yet.
 
     A connection is closed without a request after REQUEST_SECONDS, and ANSWER_SECONDS after its request. A
-    new one beyond MOST_CONNECTIONS closes the oldest: one without a request if there is one.
+    new one beyond `most` closes the oldest: one without a request if there is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MOST_CONNECTIONS) -> None:
+        self._most = most
         self._silent: dict[asyncio.Transport, asyncio.TimerHandle] = {}
         self._asking: dict[asyncio.Transport, asyncio.TimerHandle] = {}
 
@@ -32,7 +33,7 @@ class Connections:
 
     def add(self, transport: asyncio.Transport) -> None:
         """Count a new connection."""
-        if len(self._silent) + len(self._asking) >= MOST_CONNECTIONS:
+        if len(self._silent) + len(self._asking) >= self._most:
             oldest = next(iter(self._silent or self._asking))
             self.remove(oldest)
             oldest.abort()
@@ -43,6 +44,12 @@ class Connections:
         if transport in self._silent:
             self.remove(transport)
             self._asking[transport] = _closed_after(ANSWER_SECONDS, transport)
+
+    def extend(self, transport: asyncio.Transport | None, seconds: float) -> None:
+        """Give a connection whose request is read this many seconds from now."""
+        if transport is not None and (timer := self._asking.get(transport)) is not None:
+            timer.cancel()
+            self._asking[transport] = _closed_after(seconds, transport)
 
     def remove(self, transport: asyncio.Transport) -> None:
         """Count a connection no longer."""

@@ -29,6 +29,7 @@ from sdjax_engine.sampler_aliases import parse_sampler
 OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only
+METHODS = [("**.py", "python"), ("page/templates/**.html", "jinja2")]
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}
 
 
@@ -50,7 +51,7 @@ def said() -> frozenset[str]:
 def said_by_the_code() -> Iterator[str]:
     """The English form of every sentence: written in a call, or in a table of sentences."""
     keys_of_tables = {*MISTAKES, *result.FAILURES, *render.TROUBLES}
-    for _, _, found, _, _ in extract_from_dir(str(ROOT), keywords=KEYWORDS, comment_tags=()):
+    for _, _, found, _, _ in extract_from_dir(str(ROOT), METHODS, keywords=KEYWORDS, comment_tags=()):
         sentence = found[0] if isinstance(found, tuple) else found
         if sentence not in keys_of_tables:
             yield sentence
@@ -83,7 +84,10 @@ def test_a_catalogue_has_exactly_the_sentences_of_the_code(language: str, said: 
 
 
 def test_people_read_the_english_plural_that_the_code_has() -> None:
-    written = {found for _, _, found, _, _ in extract_from_dir(str(ROOT), keywords=KEYWORDS, comment_tags=())}
+    written = {
+        found
+        for _, _, found, _, _ in extract_from_dir(str(ROOT), METHODS, keywords=KEYWORDS, comment_tags=())
+    }
     for message in messages("en"):
         if message.pluralizable:
             assert message.string == message.id

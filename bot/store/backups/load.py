@@ -20,13 +20,14 @@ from bot.store.database.database import Clock, Database
 from bot.store.database.upgrade import make_tables, tables_at, upgrade
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.transitions import lock_jobs, move, settle
+from bot.store.tables.logins import logins
 from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import duties, files, images, jobs, previews, processes, workers
 
 _RUNNING = images.c.state == State.RUNNING
 _NO_ROWS = (sa.exc.IntegrityError, sa.exc.InterfaceError, OverflowError, TypeError, ValueError)
 """The errors of rows that no bot has written."""
-_OF_PROCESSES = (processes, workers, duties, previews)
+_OF_PROCESSES = (processes, workers, duties, previews, logins)
 
 
 @dataclass(frozen=True, kw_only=True)

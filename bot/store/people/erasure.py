@@ -21,6 +21,7 @@ from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
 from bot.store.tables.automod import automod
 from bot.store.tables.device_time import device_time
+from bot.store.tables.logins import logins
 from bot.store.tables.pictures import blocked_pictures
 from bot.store.tables.policies import policies, server_revisions
 from bot.store.tables.queue import (
@@ -154,6 +155,7 @@ class Erasure(Verbs):
             await connection.execute(sa.delete(preferences).where(which))
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
+                await connection.execute(sa.delete(logins).where(logins.c.user_id == user_id))
             if guild_id is not None:
                 await hold_server(connection, guild_id)
                 for kept in (blocked_pictures, *_KEPT):

@@ -159,6 +159,13 @@ CREATE TABLE duties (
     name VARCHAR(32) NOT NULL, holder VARCHAR(255) NOT NULL, expires_at {double} NOT NULL,
     CONSTRAINT pk_duties PRIMARY KEY (name)
 );
+CREATE TABLE logins (
+    hash VARCHAR(64) NOT NULL, kind VARCHAR(8) NOT NULL, user_id BIGINT NOT NULL, made_at {double} NOT NULL,
+    seen_at {double} NOT NULL, expires_at {double} NOT NULL,
+    CONSTRAINT pk_logins PRIMARY KEY (hash)
+);
+CREATE INDEX ix_logins_user_id ON logins (user_id);
+CREATE INDEX ix_logins_expires_at ON logins (expires_at);
 CREATE TABLE processes (
     name VARCHAR(255) NOT NULL, secret VARCHAR(64) NOT NULL, role VARCHAR(16) NOT NULL,
     machine VARCHAR(255) NOT NULL, place TEXT NOT NULL, started_at {double} NOT NULL,

@@ -1,0 +1,67 @@
+"""The operators' page: beside a front, or alone on any machine that reaches the database."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from contextlib import AsyncExitStack, suppress
+
+from bot.app.existing import with_store
+from bot.app.monitoring import BacklogReader, notes
+from bot.app.queue import Queue
+from bot.config import Config
+from bot.domain.errors import ConfigurationError
+from bot.page.house import House
+from bot.page.server import serving
+from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.store import Store
+from bot.telemetry.metrics import Metrics
+
+
+async def open_page(config: Config, queue: Queue, stack: AsyncExitStack) -> None:
+    """Serve the page beside a front, if a port is configured; `stack` ends it. Raises ConfigurationError."""
+    house = House(
+        store=queue.store,
+        config=config.page,
+        usage=config.usage,
+        notes=functools.partial(notes, queue.store),
+        checks=queue.checks,
+    )
+    await stack.enter_async_context(serving(house))
+
+
+def run_page(config: Config) -> None:
+    """Serve the page alone until SIGINT or SIGTERM; raises ConfigurationError or StoreUnavailable."""
+    if not config.page.port:
+        raise ConfigurationError("page.port is 0, so there is no page: choose a port, such as 8090.")
+    run_process(lambda shutdown: _serve(config, shutdown))
+
+
+async def _serve(config: Config, shutdown: Shutdown) -> None:
+    store = await Store.open(config.queue.database)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        house = House(
+            store=store,
+            config=config.page,
+            usage=config.usage,
+            notes=functools.partial(notes, store),
+            checks={"store": BacklogReader(store.jobs, Metrics()).check},
+        )
+        await stack.enter_async_context(serving(house))
+        async with BackgroundTasks(shutdown) as tasks:
+            with suppress(ShutdownRequested):
+                await tasks.wait_for_shutdown()
+
+
+def link_now(config: Config) -> str:
+    """Return a link that opens the page once; raises ConfigurationError or StoreUnavailable."""
+    page = config.page
+    if not page.port:
+        raise ConfigurationError("page.port is 0, so there is no page: choose a port, such as 8090.")
+
+    async def invite(store: Store) -> str:
+        return await store.logins.invite()
+
+    secret = asyncio.run(with_store(config, invite))
+    return f"{page.url}/enter?link={secret}"

@@ -1,0 +1,1 @@
+"""The operators' page: health, the queue, workers, failures, deliveries, the audit log and usage."""

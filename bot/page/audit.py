@@ -1,0 +1,46 @@
+"""The audit log, with what each act has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.page.house import House
+from bot.page.queue import number_of
+from bot.store.rows.audit import Act
+
+ON_A_PAGE = 50
+MOST_VALUE = 200  # characters
+
+
+async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return entries, newest first, of one server, person or act if asked."""
+    act = query.get("act", "")
+    before = number_of(query.get("before", ""))
+    entries = await house.store.moderation.entries(
+        number_of(query.get("server", "")),
+        person_id=number_of(query.get("person", "")),
+        act=Act(act) if act in tuple(Act) else None,
+        older_than=before or None,
+        limit=ON_A_PAGE + 1,
+    )
+    last = entries[ON_A_PAGE - 1].id if len(entries) > ON_A_PAGE else None
+    shown = [(entry, list(changes(entry.before, entry.after))) for entry in entries[:ON_A_PAGE]]
+    return {"entries": shown, "acts": list(Act), "query": query, "last": last}
+
+
+def changes(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each key whose value changed, with its old and its new value as texts."""
+    old, new = before or {}, after or {}
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            yield key, _text(old.get(key)), _text(new.get(key))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= MOST_VALUE else text[: MOST_VALUE - 1] + "…"

@@ -1,0 +1,74 @@
+"""What every request must pass, and the headers of every answer.
+
+A request must name a host of ours: otherwise a stranger's name that leads to the loopback would open the
+page. A change must come from a page of ours.
+"""
+
+from __future__ import annotations
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+from yarl import URL
+
+from bot.config.addresses import is_loopback
+from bot.config.page import PageConfig
+from bot.web.connections import Connections
+
+SAFE = frozenset({"GET", "HEAD"})
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # with "no-referrer", forms would have the origin "null"
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """The checks of the requests of one page."""
+
+    def __init__(self, config: PageConfig, connections: Connections) -> None:
+        self._address = URL(config.address) if config.address else None
+        self._connections = connections
+
+    def is_encrypted(self, request: web.Request) -> bool:
+        """Return whether the browser asked for the address of the configuration, which is encrypted."""
+        return self._address is not None and request.host == self._address.authority
+
+    @web.middleware
+    async def admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request that passes, once a connection."""
+        self._connections.note_request(request.transport)
+        try:
+            self._check(request)
+            response = await handler(request)
+        except web.HTTPException as refused:
+            refused.headers.update(HEADERS)
+            refused.force_close()
+            raise
+        if not response.prepared:
+            response.headers.update({**HEADERS, **response.headers})
+            response.force_close()
+        return response
+
+    def _check(self, request: web.Request) -> None:
+        origin = self._origin(request)
+        if origin is None:
+            raise web.HTTPMisdirectedRequest(text="This page has another address.")
+        if request.method in SAFE:
+            return
+        site, named = request.headers.get("Sec-Fetch-Site"), request.headers.get(hdrs.ORIGIN)
+        if (site, named) == (None, None) or site not in (None, "same-origin") or named not in (None, origin):
+            raise web.HTTPForbidden(text="This request comes from another page.")
+
+    def _origin(self, request: web.Request) -> str | None:
+        """Return the origin of our pages as this browser calls it; None for a host that is not ours."""
+        if self._address is not None and self.is_encrypted(request):
+            return str(self._address.origin())
+        try:
+            host = URL(f"http://{request.host}").host or ""
+        except ValueError:
+            return None
+        return f"http://{request.host}" if host == "localhost" or (host and is_loopback(host)) else None

@@ -1,0 +1,78 @@
+"""Workers: their seats, the lanes that they offer, and what each paints now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.domain.jobs import State
+from bot.store.database.database import Verbs
+from bot.store.tables.queue import images, offered_lanes, workers
+
+MOST_LANES = 1000
+MOST_IMAGES = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Painting:
+    """One image of a worker: its `step` of `steps`. It waits beside the devices until it has `begun`."""
+
+    job_id: str
+    index: int
+    lane: str
+    step: int
+    steps: int
+    begun: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerNow:
+    """A worker that has announced itself; without a heartbeat it counts as dead at `expires_at`.
+
+    A worker with no seats stands in for one that starts later, or shuts down.
+    """
+
+    name: str
+    seats: int
+    expires_at: float
+    lanes: tuple[str, ...]
+    images: tuple[Painting, ...]
+
+
+class Workers(Verbs):
+    """The verb of workers."""
+
+    async def now(self) -> list[WorkerNow]:
+        """Return the living workers by name, each with its first images in the order of their leases."""
+        alive = workers.c.expires_at > self._clock()
+        offered = sa.select(offered_lanes).join(workers).where(alive).order_by(offered_lanes.c.lane)
+        leased = sa.select(images).where(images.c.state == State.RUNNING).order_by(images.c.id)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(sa.select(workers).where(alive).order_by(workers.c.name)))
+            lanes: dict[str, list[str]] = defaultdict(list)
+            for lane in await connection.execute(offered.limit(MOST_LANES)):
+                lanes[lane.worker].append(lane.lane)
+            painted: dict[str, list[Painting]] = defaultdict(list)
+            for image in await connection.execute(leased.limit(MOST_IMAGES)):
+                painted[image.worker].append(
+                    Painting(
+                        job_id=image.job_id,
+                        index=image._mapping["index"],
+                        lane=image.lane,
+                        step=image.step,
+                        steps=image.steps,
+                        begun=image.begun,
+                    )
+                )
+        return [
+            WorkerNow(
+                name=row.name,
+                seats=row.seats,
+                expires_at=row.expires_at,
+                lanes=tuple(lanes[row.name]),
+                images=tuple(painted[row.name]),
+            )
+            for row in rows
+        ]
