@@ -35,7 +35,7 @@ class Guard:
 
     def is_encrypted(self, request: web.Request) -> bool:
         """Return whether the browser asked for the address of the configuration, which is encrypted."""
-        return self._address is not None and request.host == self._address.authority
+        return self._address is not None and request.host == self._address.host_port_subcomponent
 
     @web.middleware
     async def admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -83,6 +83,10 @@ class Renderer:
         }
         return self._templates.get_template(template).render(**words, **helpers, **facts)
 
+    def forget_all(self) -> None:
+        """Read everything again: somebody has changed something and looks at it."""
+        self._fragments.clear()
+
     def _forget(self) -> None:
         """Forget the fragments that nobody has asked for lately."""
         if len(self._fragments) > MOST_KEPT:

@@ -194,13 +194,18 @@ class _Pages:
             await self._house.store.jobs.cancel(job_id, user_id=None, by=by)
         except UnknownJob:
             raise web.HTTPNotFound from None
-        return _back(f"/jobs/{job_id}")
+        return self._changed(f"/jobs/{job_id}")
 
     async def _send_now(self, request: web.Request) -> web.Response:
         number = queue.number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
-        return _back("/deliveries")
+        return self._changed("/deliveries")
+
+    def _changed(self, path: str) -> web.Response:
+        """Answer a change: the browser sees the view at `path` as it is now."""
+        self._renderer.forget_all()
+        return _back(path)
 
     def _plain(
         self, request: web.Request, template: str, *, status: int = 200, **facts: object

@@ -27,6 +27,7 @@ from stores import TTL, Clock
 from bot.domain.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Descent, Parent, Showing, State
+from bot.domain.outbox import Outgoing
 from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.membership.processes import Process, Processes
 from bot.store import Store
@@ -163,6 +164,20 @@ class Life:
         await self.store.previews.of(self.waits(1))
         for whose in ({"user_id": PERSON}, {"guild_id": SERVER}):
             await self.store.statistics.painted(since=[NOW - DAY], **whose)
+
+    async def operations(self) -> None:
+        messages, logins = self.store.messages, self.store.logins
+        await self.store.workers.now()
+        await self.store.failures.by_cause(since=NOW - DAY)
+        await messages.waiting()
+        for message in await messages.unsent(Outgoing.RESULT, limit=50):
+            await messages.send_now(message.id)
+        link = await logins.invite()
+        session = await logins.enter(link)
+        assert session is not None
+        await logins.find(session)
+        await logins.leave(session)
+        await logins.lapse()
 
     async def requests(self) -> None:
         jobs, done = self.store.jobs, self.done
@@ -425,7 +440,15 @@ class Life:
 
     async def live(self) -> None:
         for part in (
-            *(self.looks, self.requests, self.painting, self.results, self.moderation, self.reviews),
+            *(
+                self.looks,
+                self.operations,
+                self.requests,
+                self.painting,
+                self.results,
+                self.moderation,
+                self.reviews,
+            ),
             *(
                 self.servers,
                 self.sessions,

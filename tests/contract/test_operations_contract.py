@@ -1,0 +1,73 @@
+"""What operators look at, on every database: workers, failed images, messages on their way."""
+
+from __future__ import annotations
+
+from recipes import origin, recipe
+from stores import TTL, Clock
+
+from bot.domain.outbox import Outgoing
+from bot.store import Store
+
+LANE = recipe().lane
+
+
+async def test_a_worker_shows_its_lanes_and_what_it_paints_while_it_lives(store: Store, clock: Clock) -> None:
+    await store.offers.announce("one", lanes=[LANE, recipe(width=256).lane], seats=4, ttl=TTL)
+    await store.offers.announce("two", lanes=[LANE], seats=2, ttl=2 * TTL)
+    await store.jobs.enqueue(recipe(variants=2, num_inference_steps=20), origin(1))
+    claims = await store.leases.claim("one", limit=2, ttl=TTL)
+    await store.leases.heartbeat({claims[0]: 5, claims[1]: 0}, ttl=TTL, begun=claims[:1])
+    first, second = await store.workers.now()
+    assert (first.name, first.seats, len(first.lanes)) == ("one", 4, 2)
+    assert [(image.index, image.step, image.steps, image.begun) for image in first.images] == [
+        (0, 5, 20, True),
+        (1, 0, 20, False),
+    ]
+    assert (second.name, second.images) == ("two", ())
+    clock.now += TTL
+    assert [worker.name for worker in await store.workers.now()] == ["two"]
+
+
+async def test_failed_images_are_counted_by_cause_the_most_frequent_first(store: Store, clock: Clock) -> None:
+    for number, (cause, model) in enumerate(
+        [("bad_loras", "demo"), ("painting_failed", "demo"), ("painting_failed", "other")], start=1
+    ):
+        clock.now += 60
+        await store.jobs.enqueue(recipe(model=model), origin(number))
+        (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
+        await store.leases.fail(claim, failure=cause)
+    last, earlier = await store.failures.by_cause(since=0.0)
+    assert (last.cause, last.images, last.models, last.last_at) == (
+        "painting_failed",
+        2,
+        {"demo": 1, "other": 1},
+        clock.now,
+    )
+    assert len(last.job_ids) == 2
+    assert earlier.cause == "bad_loras"
+    (only,) = await store.failures.by_cause(since=clock.now)
+    assert only.images == 1
+
+
+async def test_unsent_messages_are_counted_and_can_be_sent_at_once(store: Store, clock: Clock) -> None:
+    for number in (1, 2):
+        await store.jobs.enqueue(recipe(), origin(number))
+        (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
+        await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+    first, _ = await store.deliveries.claim("front", limit=2)
+    await store.deliveries.retry(first, at=clock.now + 600)
+    (waiting,) = await store.messages.waiting()
+    assert (waiting.kind, waiting.due, waiting.later, waiting.oldest) == ("result", 1, 1, clock.now)
+    due, later = await store.messages.unsent(Outgoing.RESULT, limit=50)
+    assert later.job_id == first.job.id
+    assert await store.messages.send_now(later.id)
+    (waiting,) = await store.messages.waiting()
+    assert (waiting.due, waiting.later) == (2, 0)
+    assert {each.job.id for each in await store.deliveries.claim("front", limit=2)} == {
+        later.job_id,
+        due.job_id,
+    }
+    for delivery in await store.deliveries.claim("front", limit=2):
+        await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
+    assert not await store.messages.send_now(later.id)
+    assert await store.messages.waiting() == []

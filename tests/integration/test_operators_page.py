@@ -1,0 +1,309 @@
+"""The operators' page over HTTP: who may, from where, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import aiohttp
+import pytest
+from evening import free_port
+from recipes import origin, recipe
+from stores import TTL, Clock
+
+from bot.config import Config
+from bot.config.page import PageConfig
+from bot.config.usage import UsageConfig
+from bot.domain.errors import ConfigurationError
+from bot.domain.jobs import State
+from bot.page.house import House
+from bot.page.server import MOST_STREAMS, VIEWS, serving
+from bot.store import Store
+from bot.store.rows.audit import Act
+
+PUBLIC = "bot.example.org"
+PATHS = ["/" if view.name == "well" else f"/{view.name}" for view in VIEWS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A page that is served, its address, and a browser that is logged in."""
+
+    store: Store
+    house: House
+    url: str
+    operator: aiohttp.ClientSession
+    stranger: aiohttp.ClientSession
+
+
+async def no_notes() -> list[str]:
+    return []
+
+
+async def enter(browser: aiohttp.ClientSession, url: str, store: Store) -> None:
+    link = await store.logins.invite()
+    async with browser.post(f"{url}/enter", data={"link": link}, headers={"Origin": url}) as answer:
+        assert str(answer.url) == f"{url}/"
+        assert answer.status == 200
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with AsyncExitStack() as stack:
+        store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=Clock())
+        stack.push_async_callback(store.close)
+        config = PageConfig(port=free_port(), address=f"https://{PUBLIC}")
+        house = House(store=store, config=config, usage=UsageConfig(), notes=no_notes)
+        await stack.enter_async_context(serving(house))
+        url = f"http://127.0.0.1:{config.port}"
+        jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of addresses without a name
+        operator = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=jar))
+        stranger = await stack.enter_async_context(aiohttp.ClientSession())
+        await enter(operator, url, store)
+        yield Site(store=store, house=house, url=url, operator=operator, stranger=stranger)
+
+
+async def enqueue(store: Store, number: int = 1) -> str:
+    return (await store.jobs.enqueue(recipe(prompt="a <b>red</b> circle"), origin(number))).id
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/jobs/abc", "/live/", "/live/queue", "/live/jobs/abc", "/nowhere"])
+async def test_a_stranger_sees_the_entrance_and_nothing_of_the_queue(site: Site, path: str) -> None:
+    await enqueue(site.store)
+    async with site.stranger.get(f"{site.url}{path}") as answer:
+        assert answer.status == 401
+        text = await answer.text()
+    assert "sdjax-bot page-link" in text
+    assert "<table" not in text
+
+
+@pytest.mark.parametrize("path", ["/jobs/{job}/cancel", "/deliveries/1/send", "/leave"])
+async def test_a_stranger_changes_nothing(site: Site, path: str) -> None:
+    job_id = await enqueue(site.store)
+    address = site.url + path.format(job=job_id)
+    async with site.stranger.post(address, headers={"Origin": site.url}) as answer:
+        assert answer.status == 401
+    assert (await site.store.jobs.get(job_id)).state is State.WAITING
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://elsewhere.example"},
+    ],
+)
+async def test_another_page_changes_nothing_with_the_operators_cookie(
+    site: Site, headers: dict[str, str]
+) -> None:
+    job_id = await enqueue(site.store)
+    async with site.operator.post(f"{site.url}/jobs/{job_id}/cancel", headers=headers) as answer:
+        assert answer.status == 403
+    assert (await site.store.jobs.get(job_id)).state is State.WAITING
+
+
+@pytest.mark.parametrize(
+    "host", ["elsewhere.example", "127.0.0.1.elsewhere.example", "bot.example.org.evil", "a b", ""]
+)
+async def test_a_name_that_is_not_ours_opens_nothing(site: Site, host: str) -> None:
+    async with site.operator.get(f"{site.url}/queue", headers={"Host": host}) as answer:
+        assert answer.status in (400, 421)
+        assert "<table" not in await answer.text()
+
+
+async def test_every_answer_forbids_frames_foreign_scripts_and_copies(site: Site) -> None:
+    for browser, path in (
+        (site.operator, "/"),
+        (site.stranger, "/"),
+        (site.operator, "/nowhere"),
+        (site.operator, "/enter"),
+    ):
+        async with browser.get(f"{site.url}{path}") as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["Cache-Control"] == "no-store"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_the_cookie_of_the_public_address_needs_encryption(site: Site) -> None:
+    link = await site.store.logins.invite()
+    headers = {"Host": PUBLIC, "Origin": f"https://{PUBLIC}"}
+    request = site.stranger.post(
+        f"{site.url}/enter", data={"link": link}, headers=headers, allow_redirects=False
+    )
+    async with request as answer:
+        assert answer.status == 303, await answer.text()
+        cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-")
+    for word in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/"):
+        assert word in cookie
+    assert "Domain" not in cookie
+
+
+async def test_a_link_opens_one_session(site: Site) -> None:
+    link = await site.store.logins.invite()
+    for status in (200, 401):
+        answering = site.stranger.post(f"{site.url}/enter", data={"link": link}, headers={"Origin": site.url})
+        async with answering as answer:
+            assert (answer.status, "older than ten minutes" in await answer.text()) == (
+                401,
+                status == 401,
+            ) or status == 200
+
+
+async def test_each_view_answers_in_four_languages_and_escapes_what_people_write(site: Site) -> None:
+    job_id = await enqueue(site.store)
+    for path in [*PATHS, f"/jobs/{job_id}"]:
+        for language in ("en", "ko", "zh-CN", "ar"):
+            async with site.operator.get(
+                f"{site.url}{path}", headers={"Accept-Language": language}
+            ) as answer:
+                text = await answer.text()
+            assert answer.status == 200
+            assert f'<html lang="{language[:2]}"' in text
+            assert ('dir="rtl"' in text) == (language == "ar")
+            assert "<b>red</b>" not in text
+    assert "&lt;b&gt;red&lt;/b&gt;" in text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "person=abc",
+        "person=" + "9" * 400,
+        "server=-1",
+        "model=%00",
+        "state=%F0%9F%98%80",
+        "person=%D9%A3",
+        "x=" + "y" * 4000,
+    ],
+)
+async def test_any_address_gets_an_answer(site: Site, query: str) -> None:
+    await enqueue(site.store)
+    for path in PATHS:
+        async with site.operator.get(f"{site.url}{path}?{query}") as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize("job", ["unknown", "x" * 3000, "%00", "😀"])
+async def test_an_unknown_request_is_said_to_be_gone(site: Site, job: str) -> None:
+    async with site.operator.get(f"{site.url}/jobs/{job}") as answer:
+        assert answer.status == 404
+        assert "There is nothing here" in await answer.text()
+    async with site.operator.post(f"{site.url}/jobs/{job}/cancel", headers={"Origin": site.url}) as answer:
+        assert answer.status == 404
+
+
+async def test_a_cancelled_request_is_in_the_audit_log(site: Site) -> None:
+    job_id = await enqueue(site.store)
+    async with site.operator.post(f"{site.url}/jobs/{job_id}/cancel", headers={"Origin": site.url}) as answer:
+        assert answer.status == 200
+        assert "cancelled" in await answer.text()
+    assert (await site.store.jobs.get(job_id)).state is State.CANCELLED
+    (entry,) = await site.store.moderation.entries(21, limit=9)
+    assert (entry.act, entry.actor_id, entry.after) == (Act.CANCEL, 0, {"job": job_id})
+    await shown(site, "/audit", job_id)
+
+
+async def shown(site: Site, path: str, word: str, *, there: bool = True) -> str:
+    """A page once it has a word, or has it no longer: what several viewers see is read once a second."""
+    async with asyncio.timeout(20):
+        while True:
+            async with site.operator.get(f"{site.url}{path}") as answer:
+                text = re.sub(r"[\u2066-\u2069]", "", await answer.text())
+            if (word in text) == there:
+                return text
+            await asyncio.sleep(0.05)
+
+
+async def test_the_first_page_says_what_is_wrong_and_what_to_do(site: Site) -> None:
+    await enqueue(site.store)
+    text = await shown(site, "/", "No worker paints demo")
+    assert "No front is connected to Discord" in text
+    await site.store.offers.announce("one", lanes=[recipe().lane], seats=4, ttl=TTL)
+    await shown(site, "/", "No worker paints", there=False)
+
+
+async def test_a_stream_sends_what_has_changed_and_ends_with_the_session(site: Site) -> None:
+    async with site.operator.get(f"{site.url}/live/queue") as stream:
+        assert stream.content_type == "text/event-stream"
+        job_id = await enqueue(site.store)
+        read = b""
+        async with asyncio.timeout(20):
+            while job_id.encode() not in read:
+                read += await stream.content.readany()
+            async with site.operator.post(
+                f"{site.url}/leave", headers={"Origin": site.url}, allow_redirects=False
+            ) as answer:
+                assert answer.status == 303
+            while await stream.content.readany():
+                pass
+    async with site.operator.get(f"{site.url}/queue") as answer:
+        assert answer.status == 401
+
+
+async def test_streams_beyond_the_most_are_refused_and_the_page_still_answers(site: Site) -> None:
+    async with AsyncExitStack() as stack:
+        pool = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), cookie_jar=site.operator.cookie_jar
+        )
+        operator = await stack.enter_async_context(pool)
+        for _ in range(MOST_STREAMS):
+            stream = await stack.enter_async_context(operator.get(f"{site.url}/live/workers"))
+            assert stream.status == 200
+        async with operator.get(f"{site.url}/live/workers") as refused:
+            assert refused.status == 503
+        async with operator.get(f"{site.url}/workers") as answer:
+            assert answer.status == 200
+
+
+async def test_an_outage_of_the_database_is_told_on_the_page(site: Site) -> None:
+    await site.store.close()
+    async with site.operator.get(f"{site.url}/queue") as answer:
+        assert answer.status == 503
+        assert "The queue cannot be read" in await answer.text()
+
+
+@pytest.mark.parametrize(
+    "path", ["//elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example", "\\\\x"]
+)
+async def test_the_choice_of_a_language_leads_to_no_other_host(site: Site, path: str) -> None:
+    form = {"language": "ko", "path": path}
+    address, headers = f"{site.url}/language", {"Origin": site.url}
+    async with site.stranger.post(address, data=form, headers=headers, allow_redirects=False) as answer:
+        assert answer.headers["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("section", "word"),
+    [
+        ({"port": 8090, "host": "0.0.0.0"}, "page.address"),
+        ({"port": 8090, "host": "0.0.0.0", "address": "http://bot.example.org"}, "https://host"),
+        ({"port": 8090, "address": "https://bot.example.org/path"}, "without a path"),
+        ({"port": 70000}, "page.port"),
+    ],
+)
+def test_a_page_that_others_could_read_on_the_way_is_refused(section: dict[str, object], word: str) -> None:
+    with pytest.raises(ConfigurationError, match=word):
+        Config.parse({"page": section})
+
+
+def test_the_scripts_of_others_are_those_that_their_packages_hold() -> None:
+    folder = resources.files("bot.page").joinpath("static")
+    told = folder.joinpath("VENDORED.md").read_text(encoding="utf-8")
+    for file in folder.iterdir():
+        if file.name.endswith(".js"):
+            assert f"`{file.name}` | {hashlib.sha256(file.read_bytes()).hexdigest()} |" in told
