@@ -51,6 +51,7 @@ class BusyPerson:
         await self._asks_moderators()
         owner = Owner(scope=OwnerScope.ME, id=PERSON)
         await self.store.preferences.put(owner, {"negative": f"no {WORD}"})
+        await self.store.logins.invite(PERSON)
         await self._is_waiting()
 
     def asks(self, user_id: int = PERSON, **values: Any) -> Origin:

@@ -128,6 +128,11 @@ TABLES: Mapping[str, Kept] = {
     "device_time": Kept(
         number="user_id", other="day guild_id model accelerator seconds pictures", section="usage.json"
     ),
+    "logins": Kept(
+        gone="user_id",
+        other="hash kind made_at seen_at expires_at",
+        unexported="an hour's way into the page, of no use without its secret",
+    ),
     "reviews": Kept(
         gone="request words",
         number="user_id decided_by",

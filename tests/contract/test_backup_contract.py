@@ -27,7 +27,7 @@ from bot.store.database import postgresql_server, upgrade
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
-OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
+OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews", "logins"}
 FREED = {"jobs": ["front"], "files": ["leased_until"], "outbox": ["fencing_token", "next_try_at", "front"]}
 KILLED = in_tests("""
 import asyncio, os, pathlib, signal, sys
