@@ -263,7 +263,6 @@ for _command in (
     page_link,
 ):
     commands.add_command(_command)
-commands.add_command(usage)
 
 
 @commands.command()
