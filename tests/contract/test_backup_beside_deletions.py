@@ -6,14 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from backups import backed_up
 from recipes import RECIPE, origin
 from stores import TTL, OpenStore
 
-from bot.backup import making
 from bot.backup.manifest import PICTURES, Manifest
 from bot.domain.errors import MissingArtifact
 from bot.files import Artifacts, Files
@@ -123,18 +121,6 @@ async def test_only_a_picture_whose_row_is_kept_is_lost(
     assert made.tables["jobs"].rows == MOST + 1
 
 
-async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
-    sqlite_url: str, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(making, "LOOKS", 4)
-    place = DeletedWhenRead(tmp_path, sqlite_url, sqlite_store)
-    place.is_row_kept = True
-    await place.paint(b"the first")
-    made = await place.back_up()
-    assert len(made.lost) == making.PASSES + 4
-    assert not made.pictures
-
-
 class DeletedBeforeRead(Place):
     """A place whose picture is deleted before each of the first `left` reads, and painted again after it."""
 
@@ -161,24 +147,6 @@ async def test_a_picture_that_is_deleted_before_each_read_and_painted_again_is_i
     place.left = times
     made = await place.back_up()
     assert (list(made.pictures), list(made.lost), place.left) == ([name], [], 0)
-
-
-@pytest.mark.parametrize("times", [1, 2])
-async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
-    times: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, written = DeletedBeforeRead(tmp_path, sqlite_url, sqlite_store), making._write_tables
-    name = await place.paint(b"a picture")
-    place.left = times
-
-    async def written_beside_a_deletion(*arguments: Any) -> Any:
-        if name in place.jobs:
-            await place.delete_result(name)
-        return await written(*arguments)
-
-    monkeypatch.setattr(making, "_write_tables", written_beside_a_deletion)
-    made = await place.back_up()
-    assert (list(made.pictures), list(made.lost)) == ([], [])
 
 
 class BackLate(Place):
@@ -210,60 +178,3 @@ async def test_a_picture_that_is_being_written_again_meanwhile_is_in_the_backup(
     made = await place.back_up()
     assert (list(made.pictures), list(made.lost)) == ([place.late], [])
     assert place.reads[place.late] == missed + 1, "nothing is looked for again while the database waits"
-
-
-class Shrinking(Place):
-    """A place that has lost its pictures; with every `step`th read the result of a lost one is deleted."""
-
-    step = 7
-
-    async def get(self, name: str, *, tidy: bool = True) -> bytes:
-        try:
-            return await super().get(name, tidy=tidy)
-        finally:
-            if not self.reads.total() % self.step and self.jobs:
-                await self.delete_result(next(iter(self.jobs)))
-
-
-async def test_pictures_that_were_lost_before_are_read_thrice_beside_deletions(
-    sqlite_url: str, sqlite_store: Store, tmp_path: Path
-) -> None:
-    place = Shrinking(tmp_path, sqlite_url, sqlite_store)
-    for number in range(12):
-        await place.delete(await place.paint(b"%d" % number))
-    made = await place.back_up()
-    assert not made.pictures
-    assert 0 < len(made.lost) < 12
-    assert max(place.reads.values()) == 3
-
-
-@pytest.mark.parametrize("is_deleted_again", [False, True])
-async def test_a_picture_counts_as_lost_no_more_once_it_is_painted_again(
-    is_deleted_again: bool,
-    sqlite_url: str,
-    sqlite_store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    place, find, looks = Place(tmp_path, sqlite_url, sqlite_store), making._Pictures.find, 0
-    lost, other = await place.paint(b"a picture"), await place.paint(b"another one")
-    await place.delete(lost)
-    await place.delete(other)
-
-    async def found(pictures: Any, *arguments: Any) -> bool:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
-            await place.delete_result(other)  # so that there is a second look
-        elif looks == 2 and is_deleted_again:
-            await place.delete_result(lost)
-        are_all = await find(pictures, *arguments)
-        if looks == 1:
-            await place.delete_result(lost)
-            await place.paint(b"a picture")
-        return are_all
-
-    monkeypatch.setattr(making._Pictures, "find", found)
-    made = await place.back_up()
-    assert not made.lost
-    assert (list(made.pictures), looks) == (([], 3) if is_deleted_again else ([lost], 2))

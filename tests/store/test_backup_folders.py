@@ -25,7 +25,6 @@ from stores import TTL, small_disk
 
 from bot.backup import making, picture_files, places, table_files
 from bot.backup import manifest as manifests
-from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
 from bot.backup.table_files import read_rows
 from bot.domain.errors import BackupRefused, StoreUnavailable
@@ -199,15 +198,6 @@ async def test_a_disk_that_is_full_of_rows_is_named_and_not_the_database(scene: 
         await scene.back_up()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_sentence_says_to_free_space(number: int) -> None:
-    with (
-        pytest.raises(BackupRefused, match=r"^The disk that holds /b/a is full: free some space\.$"),
-        refused_by_disk(Path("/b/a"), "written"),
-    ):
-        raise OSError(number, "in the system's words")
-
-
 async def test_a_backup_whose_name_may_not_be_on_the_disk_is_none(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,25 +262,6 @@ async def test_after_the_clock_was_set_back_the_new_backup_is_the_newest(scene: 
     (scene.place / "2999-12-31T235959Z").mkdir(parents=True)
     assert (await scene.back_up(keep=1)).name == "3000-01-01T000000Z"
     assert [path.name for path in scene.place.glob("[23]*")] == ["3000-01-01T000000Z"]
-
-
-async def test_a_picture_that_is_deleted_meanwhile_is_not_in_the_backup(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, _first = await scene.paint(b"first")
-    _, second = await scene.paint(b"second")
-    get, before, deleted = Artifacts.get, asyncio.Lock(), asyncio.Event()
-
-    async def delete_first(artifacts: Artifacts, name: str, *, tidy: bool) -> bytes:
-        async with before:
-            if not deleted.is_set():
-                await scene.files.drop(await scene.store.deliveries.delete_result(job.id, user_id=None))
-                deleted.set()
-        return await get(artifacts, name, tidy=tidy)
-
-    monkeypatch.setattr(Artifacts, "get", delete_first)
-    backup = manifests.read_manifest(await scene.back_up())
-    assert (set(backup.pictures), list(backup.lost)) == ({second}, [])
 
 
 async def test_a_backup_names_a_damaged_picture_and_leaves_it(scene: Scene) -> None:

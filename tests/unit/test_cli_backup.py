@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 from test_cli import run
 
 from bot.backup import places
-from bot.telemetry.log import flush
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
@@ -43,38 +41,6 @@ def test_a_backup_is_made_kept_and_restored(
     assert deleted == f"{first.split(' holds ')[0]} is deleted."
     assert run(monkeypatch, "restore", str(place), "--config", new) == 0
     assert capsys.readouterr().out.startswith(f"{second.split(' holds ')[0]} is restored: 0 requests")
-
-
-@pytest.mark.parametrize("step", ["rename", "rmtree"])
-def test_an_old_backup_that_cannot_be_deleted_is_named_and_the_new_one_counts(
-    step: str,
-    configs: tuple[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    owner = {"rename": Path, "rmtree": places.shutil}[step]
-    works = getattr(owner, step)
-
-    def refuse_old_ones(path: Path, *arguments: object, **options: object) -> object:
-        if str(old) in str(arguments or path).replace(places.GOING, ""):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(path))
-        return works(path, *arguments, **options)
-
-    place = tmp_path / "backups"
-    backup = ("backup", str(place), "--config", configs[0], "--keep", "1")
-    assert run(monkeypatch, *backup) == 0
-    (old,) = places.backups(place)
-    with monkeypatch.context() as refusing:
-        refusing.setattr(owner, step, refuse_old_ones)
-        for _ in range(2):  # what is left of the old one is no obstacle
-            capsys.readouterr()
-            assert run(monkeypatch, *backup) == 0
-            flush()
-            left = old if step == "rename" else place / f"{places.GOING}{old.name}"
-            assert f"{left} cannot be deleted: Operation not permitted. Delete" in capsys.readouterr().err
-    assert run(monkeypatch, *backup) == 0
-    assert len(list(place.glob("*2*"))) == 1
 
 
 @pytest.mark.parametrize(
