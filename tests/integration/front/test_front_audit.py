@@ -35,10 +35,6 @@ async def page_with(member: Member, words: str) -> Message:
     return await member.wait_for_message(lambda one: words in text_of(one))
 
 
-async def test_an_empty_log_says_so(served: Served, mina: Member) -> None:
-    assert "Nothing of this kind is in the log" in text_of(await audit(mina))
-
-
 async def test_the_log_has_pages(served: Served, mina: Member) -> None:
     await blocks(served, 25)
     newest = await audit(mina)

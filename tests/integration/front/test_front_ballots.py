@@ -101,21 +101,6 @@ async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_f
     assert names == {"session.json", "round-1/2-Omar.png"}
 
 
-async def test_a_picture_that_is_withheld_during_the_vote_leaves_the_ballot(
-    served: Served, mina: Member, ravi: Member, omar: Member
-) -> None:
-    place, ballot = await voted_on(served, mina, (ravi, "a boat"), (omar, "a tree"))
-    (job,) = await served.store.jobs.history(RAVI, limit=1)
-    guild_id = job.origin.guild_id or 0
-    await served.store.reviews.hold(job.id, Hold(cause=Cause.REPORTS), by_mina(guild_id))
-    held = await edited(omar, ballot, place, lambda said: "**1** · no longer shown" in said)
-    assert "a boat" not in text_of(held)
-    assert "1 picture is withheld or waits for moderators" in text_of(held)
-    (review,) = await served.store.reviews.waiting(guild_id, limit=9)
-    await served.store.reviews.decide(review.id, Outcome.SHOWN, by_mina(guild_id))
-    await edited(omar, ballot, place, lambda said: "a boat" in said and "no longer" not in said)
-
-
 async def test_a_picture_that_is_covered_during_the_vote_covers_the_file_of_its_ballot(
     served: Served, mina: Member, ravi: Member, omar: Member
 ) -> None:

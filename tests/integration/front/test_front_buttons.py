@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from front_tools import delete, ephemeral, finished, job_of, queued, refusal, sees, text_of
+from front_tools import delete, finished, job_of, queued, refusal, sees, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -27,12 +27,6 @@ async def test_again_paints_the_recipe_with_the_next_seed_for_the_presser(
     assert again.recipe.seed == 6
     assert again.recipe.num_inference_steps == 9
     assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
-
-
-async def test_again_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:
-    _, message = await finished(served, ravi, "a secret", private=True)
-    answer = await ravi.message_of(await ravi.press(message, "Again"))
-    assert ephemeral(answer)
 
 
 async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_alone(
@@ -85,12 +79,6 @@ async def test_the_message_stays_until_its_deletion_is_complete(
     await delete(ravi, message)
 
 
-async def test_a_moderator_deletes_the_result_of_another(served: Served, ravi: Member, mina: Member) -> None:
-    job, message = await finished(served, ravi, "a boat")
-    await delete(mina, message)
-    assert (await served.store.jobs.get(job.id)).deleted_at is not None
-
-
 async def test_buttons_work_after_a_restart(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
@@ -103,15 +91,3 @@ async def test_buttons_work_after_a_restart(
         await delete(ravi, message)
         await ravi.press(waiting, "Cancel")
         await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
-
-
-async def test_again_in_a_full_queue_is_refused_to_the_presser_alone(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, omar: Member
-) -> None:
-    config = Config.parse({"queue": {"max_waiting_per_user": 1, "max_waiting": 1}})
-    async with serving(sandbox, store, artifacts, config) as served:
-        _, message = await finished(served, ravi, "a boat")
-        await queued(ravi, "a tree")
-        told = await refusal(omar, await omar.press(message, "Again"))
-        assert told.startswith("The queue is full, with places for 1 pictures")
-        assert len(await ravi.messages()) == 2

@@ -73,17 +73,6 @@ async def test_nothing_is_deleted_before_the_confirmation(served: Served, ravi: 
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
 
 
-async def test_the_confirmation_works_after_a_restart(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    async with serving(sandbox, store, artifacts, Config()) as served:
-        _, message = await finished(served, ravi, "a boat")
-        asked = await ravi.modal_of(await ravi.press(message, "Delete"))
-    async with serving(sandbox, store, artifacts, Config()):
-        await ravi.submit(asked)
-        await gone(ravi, message)
-
-
 async def test_deleting_a_grid_deletes_the_messages_of_its_single_pictures(
     served: Served, ravi: Member, omar: Member
 ) -> None:

@@ -33,13 +33,3 @@ async def test_a_long_prompt_is_folded_in_its_message_and_complete_in_info_and_r
     filled = {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
     assert (filled["prompt"], filled["negative_prompt"]) == (PROMPT, NEGATIVE)
     assert PROMPT[:900] in str(message["components"])  # the alternative text
-
-
-async def test_the_folded_prompt_of_a_cancelled_job_names_remix(served: Served, yuna: Member) -> None:
-    interaction = await yuna.imagine(prompt=PROMPT)
-    waiting = await yuna.message_of(interaction)
-    assert "…**" in text_of(waiting)
-    assert "전체 프롬프트" not in text_of(waiting)
-    await yuna.message_of(await yuna.use("cancel"))
-    cancelled = await yuna.message_of(interaction, lambda seen: "전체" in text_of(seen))
-    assert text_of(cancelled).strip().endswith("전체 프롬프트: 바꿔 그리기에서 볼 수 있습니다.")

@@ -140,14 +140,6 @@ async def test_a_refused_remix_keeps_its_parent_and_a_second_refusal_its_words(
     assert job.origin.parent.message_id == int(message["id"])
 
 
-async def test_a_refused_remix_of_a_private_result_stays_private(served: Served, ravi: Member) -> None:
-    _, message = await finished(served, ravi, "a secret", private=True)
-    await forbid(served.store, "blood")
-    form = await ravi.modal_of(await ravi.press(message, "Remix"))
-    form = await refused_form(ravi, await ravi.submit(form, prompt="blood"))
-    assert ephemeral(await ravi.message_of(await ravi.submit(form, prompt="another secret")))
-
-
 async def test_the_menus_of_a_refused_form_keep_what_was_chosen(served: Served, mina: Member) -> None:
     form = await mina.modal_of(await mina.use("policy set", what="more"))
     chosen = {"language": "2", "flagged": "3", "weight": "much"}

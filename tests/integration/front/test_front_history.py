@@ -93,18 +93,3 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
     listed = await ravi.message_of(await ravi.use("history"))
     assert "deleted" in text_of(listed)
     assert "history_show" not in str(listed["components"])
-
-
-async def test_pages_are_paced_as_requests_are(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
-) -> None:
-    for number in range(1, 13):
-        await store.jobs.enqueue(recipe(), origin(number, user_id=RAVI))
-    config = Config.parse({"limits": {"requests_per_minute": 2}})
-    async with serving(sandbox, store, artifacts, config):
-        page = await ravi.message_of(await ravi.use("history"))
-        await ravi.press(page, "Older")
-        older = await ravi.wait_for_message(lambda message: "Newer" in str(message["components"]))
-        await ravi.press(older, "Newer")
-        await ravi.wait_for_message(lambda message: "too fast" in text_of(message))
-        assert "too fast" in text_of(await ravi.message_of(await ravi.use("history")))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from front_tools import finished, job_of, queued, refusal
+from front_tools import job_of, queued, refusal
 from serving import Served, serving
 from test_front_pictures import picture
 
@@ -71,15 +71,6 @@ async def test_requests_with_files_have_a_lower_rate_limit_and_are_not_decoded_a
         await queued(ravi, "words alone")
         await queued(omar, "a tree", image=picture())
     assert len(decoded) == 3  # without the one above the limit
-
-
-async def test_buttons_have_the_rate_limit_of_commands(serve: Serve, ravi: Member) -> None:
-    async with serve({"limits": {"requests_per_minute": 2}}) as served:
-        _, message = await finished(served, ravi, "a boat")
-        await ravi.message_of(await ravi.press(message, "Again"))
-        for label in ("Again", "Vary"):
-            told = await refusal(ravi, await ravi.press(message, label))
-            assert told.startswith("You are going too fast: please try again in ")
 
 
 async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(

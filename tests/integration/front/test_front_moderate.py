@@ -22,7 +22,6 @@ from serving import Served
 
 from bot.domain.jobs import Job, State
 from bot.files.erasure import forget
-from bot.front.features import commands
 from bot.front.moderators import clearance
 from bot.front.results.removal import remove_message
 from bot.sandbox.client import Member, RefusedByClient
@@ -286,20 +285,3 @@ async def test_a_command_that_a_stop_cannot_wait_for_says_so(
     assert sent
     assert len(await served.store.jobs.active()) == 1
     assert "Traceback" not in caplog.text
-
-
-async def test_help_has_a_part_for_moderators(served: Served, mina: Member, yuna: Member) -> None:
-    told = text_of(await mina.message_of(await mina.use("help", topic="moderators")))
-    for command in ("moderate block", "moderate pause", "moderate clear", "style add", "audit"):
-        assert f"**/{command}**" in told
-    assert "**/운영 차단**" in text_of(await yuna.message_of(await yuna.use("help", topic="moderators")))
-    general = await mina.message_of(await mina.use("help"))
-    assert "✅" not in text_of(await mina.message_of(await mina.press(general, "For moderators")))
-    await mina.message_of(await mina.use("review channel"))
-    told = text_of(await mina.message_of(await mina.press(general, "For moderators")))
-    (done,) = [line for line in told.splitlines() if "✅" in line]  # every member sees the channel
-    assert "/review channel" in done
-    assert "help:moderators" not in str(await yuna.message_of(await yuna.use("help")))
-    told = text_of(general)
-    registered = {command.name for command in commands(served.bot.services.offers)}
-    assert {name for name in registered if f"**/{name}**" not in told} == {"help"}

@@ -23,7 +23,6 @@ MENU = "Paint from this picture"
 NONE = "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
 FORGOTTEN = "The bot no longer knows this form: choose it in the menu of the message again."
 RED, BLUE = (255, 0, 0), (0, 0, 255)
-TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128"]}]})
 
 
 def picture(colour: tuple[int, ...] = RED, size: tuple[int, int] = (90, 60), kind: str = "PNG") -> bytes:
@@ -248,40 +247,4 @@ async def test_a_missing_picture_is_reported_and_leaves_no_file(
     await delete(ravi, message)
     sentence = await refusal(omar, await omar.submit(form, prompt="a ship"))
     assert sentence == "The bot does not have this picture, or no longer has it."
-    assert await served.store.jobs.active() == []
-
-
-async def test_omitted_options_have_the_defaults_of_imagine(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
-        settings = await ravi.modal_of(await ravi.use("settings"))
-        await refusal(ravi, await ravi.submit(settings, settings="steps 7", negative_prompt="rain"))
-        form = await opened(ravi, await ravi.say("", ("wide.png", picture(size=(900, 600)))))
-        recipe = (await painted(served, ravi, form, "a boat")).recipe
-        assert (recipe.width, recipe.height, recipe.strength) == (192, 128, 0.75)
-        assert (recipe.num_inference_steps, recipe.negative_prompt) == (7, "rain")
-        form = await opened(ravi, await ravi.say("", ("hole.png", picture((*RED, 0)))))
-        recipe = (await painted(served, ravi, form, "a ship", settings="size 128x128")).recipe
-        assert (recipe.width, recipe.strength) == (128, 1.0)
-        assert recipe.mask_image is not None
-
-
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ({"prompt": "{red, blue} boat"}, "With a picture to start from, one prompt is painted at a time"),
-        ({"prompt": "a boat", "settings": "strength high"}, "The setting strength takes a number"),
-        ({"prompt": "a boat", "settings": "strength 2"}, "A strength of 2.0 is not possible"),
-        ({"prompt": "a __colour__ boat"}, "There is no list “colour”"),
-        ({"prompt": "\u200b"}, "The prompt is empty"),
-    ],
-)
-async def test_an_invalid_form_is_refused_and_its_text_is_returned(
-    served: Served, ravi: Member, typed: dict[str, str], sentence: str
-) -> None:
-    form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
-    submitted = await ravi.submit(form, **typed)
-    assert (await refusal(ravi, submitted)).startswith(sentence)
-    assert fields(await refused_form(ravi, submitted)).items() >= typed.items()
     assert await served.store.jobs.active() == []

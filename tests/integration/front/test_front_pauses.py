@@ -69,21 +69,6 @@ async def test_a_request_of_a_paused_channel_can_be_cancelled_and_others_go_on(
     await shows(ravi, message, "Cancelled. Press Again")
 
 
-async def test_a_pause_of_a_channel_is_told_in_its_threads_and_holds_there(
-    served: Served, sandbox: Sandbox, ravi: Member
-) -> None:
-    sandbox.open_thread("art", "sketches")
-    asked = await ravi.imagine(prompt="a boat", channel="sketches")
-    before = await ravi.message_of(asked, channel="sketches")
-    await served.store.moderation.pause(ART, MODERATOR)
-    await shows(ravi, before, PAUSED, channel="sketches")
-    during = await ravi.message_of(
-        await ravi.imagine(prompt="a tree", channel="sketches"), channel="sketches"
-    )
-    assert PAUSED in text_of(during)
-    assert await served.store.leases.claim("test", limit=9, ttl=60.0) == []
-
-
 async def test_two_fronts_show_and_apply_the_same_pause(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, mina: Member
 ) -> None:

@@ -218,14 +218,6 @@ async def test_alternatives_draw_from_lists_and_take_a_style(
     assert {recipe.num_inference_steps for recipe in recipes} == {9}
 
 
-async def test_a_mistake_in_a_list_returns_the_typed_text(served: Served, mina: Member) -> None:
-    form = await mina.modal_of(await mina.use("wildcard add", name="x"))
-    submitted = await mina.submit(form, name="two words", entries="a lot of work")
-    assert "without spaces" in await refusal(mina, submitted)
-    back = fields(await refused_form(mina, submitted))
-    assert back == {"name": "two words", "entries": "a lot of work"}
-
-
 async def test_saved_settings_that_do_not_suit_are_named_once_for_all_prompts(
     served: Served, ravi: Member
 ) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import PIL.Image
-from front_tools import delete, ephemeral, finished, job_of, queued, refusal, text_of
+from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from results import shows_result
 from serving import Served, serving, until
 from stores import undelivered
@@ -84,18 +84,6 @@ async def test_a_file_that_is_no_picture_is_refused_privately_and_leaves_no_file
     assert [seen for seen in await omar.messages() if "cat" in text_of(seen)] == []
 
 
-async def test_limits_are_checked_before_a_file_is_stored(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    config = Config.parse({"pictures": {"max_bytes": 1 << 19, "max_pixels": 10_000}})
-    async with serving(sandbox, store, artifacts, config):
-        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=bytes(1 + (1 << 19))))
-        assert told == f"“image” is larger than 0.5 MB: send a smaller file.{NOT_KEPT}"
-        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture((101, 100))))
-        assert told == f"“image” has more than 0.01 million pixels: send a smaller picture.{NOT_KEPT}"
-        assert await store.jobs.active() == []
-
-
 async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served, ravi: Member) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", mask=picture()))
     assert told == f"A mask says which part of a picture to repaint: send that picture too.{NOT_KEPT}"
@@ -159,15 +147,6 @@ async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one
         assert told == "demo paints no larger picture of this shape."
         await ravi.message_of(await ravi.press(message, "Vary"))
         assert (await job_of(store, "a boat")).state is State.WAITING
-
-
-async def test_a_deleted_picture_is_kept_for_jobs_that_start_from_it(served: Served, ravi: Member) -> None:
-    job, message = await finished(served, ravi, "a boat", image=picture())
-    await ravi.message_of(await ravi.press(message, "Vary"))
-    await delete(ravi, message)
-    assert (await served.store.jobs.get(job.id)).deleted_at is not None
-    varied = await job_of(served.store, "a boat")
-    assert await kept(served, varied.recipe.init_image)
 
 
 async def test_a_file_that_is_gone_from_discord_must_be_sent_again(

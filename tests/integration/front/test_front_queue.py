@@ -58,12 +58,6 @@ async def test_the_queue_hides_prompts_of_channels_that_the_reader_cannot_see(
     assert "*private*" in lines
 
 
-async def test_an_empty_queue_says_so_in_a_direct_message(served: Served, yuna: Member) -> None:
-    message = await yuna.message_of(await yuna.use("queue", channel="dm"), channel="dm")
-    assert "내 대기열" in text_of(message)
-    assert "기다리는 그림도, 그리는 중인 그림도 없습니다." in text_of(message)
-
-
 async def test_cancel_cancels_the_only_request_of_the_asker(
     served: Served, ravi: Member, omar: Member
 ) -> None:
@@ -153,11 +147,6 @@ async def test_a_request_that_was_partly_painted_says_so_when_it_is_cancelled(
     assert "2 of 3 pictures were cancelled." in text_of(shown)
     listed = await ravi.message_of(await ravi.use("history"))
     assert "3 pictures · painted: 1, cancelled: 2 · " in text_of(listed)
-
-
-async def test_cancel_without_any_request_says_so(served: Served, yuna: Member) -> None:
-    told = await refusal(yuna, await yuna.use("cancel"))
-    assert told == "기다리거나 그리는 중인 내 요청이 없습니다."
 
 
 async def test_only_a_moderator_can_cancel_anothers_request(

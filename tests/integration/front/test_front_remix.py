@@ -58,16 +58,6 @@ async def test_a_remix_keeps_the_start_picture_and_its_strength(served: Served, 
     assert (recipe.init_image, recipe.strength) == (job.recipe.init_image, 0.4)
 
 
-async def test_a_refused_form_gives_the_reason_and_returns_the_text(served: Served, ravi: Member) -> None:
-    _, message = await finished(served, ravi, "a boat")
-    form = await ravi.modal_of(await ravi.press(message, "Remix"))
-    submitted = await ravi.submit(form, prompt="a red ```boat", settings="steps many")
-    assert await refusal(ravi, submitted) == "The setting steps takes a number, not “many”: type one."
-    held = fields(await refused_form(ravi, submitted))
-    assert (held["prompt"], held["settings"]) == ("a red ```boat", "steps many")
-    assert await served.store.jobs.active() == []
-
-
 async def test_a_private_result_is_remixed_privately_and_by_its_owner_alone(
     served: Served, ravi: Member
 ) -> None:

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 import PIL.Image
-import pytest
 from front_tools import fields, finished, job_of, refusal, refused_form, text_of
 from serving import Served
 
@@ -45,28 +44,6 @@ async def test_a_rule_that_would_take_too_long_to_check_is_not_stored(served: Se
     assert said.startswith("With these words, checking a prompt would take too long: leave out words that")
     assert await served.store.prompt_rules.of(GUILD_ID) == []
     assert await add(mina, "Slopes", "slope\nslopes") == "Saved: the rule Slopes."
-
-
-HIDDEN = [
-    "bl&#111;od",
-    "bl&amp;#x6f;od",
-    "&#98;&#108;&#111;&#111;&#100",
-    "ｂｌ&#65359;ｏｄ",
-    "a dog, è¡€ã\x81®æµ·",
-]
-"""Prompts that the engine reads as blood; the last is Japanese for “sea of blood”, decoded wrongly."""
-
-
-@pytest.mark.parametrize("prompt", HIDDEN)
-async def test_the_rules_read_a_prompt_as_the_engine_reads_it(
-    served: Served, mina: Member, ravi: Member, prompt: str
-) -> None:
-    await add(mina, "No gore", "blood\n血")
-    assert await refusal(ravi, await ravi.imagine(prompt=prompt)) == REFUSED
-    assert "The rule No gore refuses this prompt" in await refusal(
-        mina, await mina.use("rules try", prompt=prompt)
-    )
-    assert await served.store.jobs.active() == []
 
 
 async def test_long_words_that_are_refused_are_given_back(served: Served, mina: Member, ravi: Member) -> None:

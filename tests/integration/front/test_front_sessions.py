@@ -18,11 +18,10 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member, RefusedByClient
-from bot.sandbox.community import GUILD_ID, MODERATORS_ID, PEOPLE
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase
@@ -261,13 +260,6 @@ async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina:
 def mina_channel(served: Served) -> int:
     channels = served.sandbox._core.world.channels.values()
     return next(each.id for each in channels if each.name == "art")
-
-
-async def test_a_session_speaks_the_language_of_the_place(served: Served, mina: Member) -> None:
-    by = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)
-    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"language": "ko"}, by)
-    channel = await opens(mina, theme="at night")
-    await shows(mina, channel, "1라운드")
 
 
 async def test_a_reviewed_session_holds_its_pictures_and_counts_them(served: Served, mina: Member) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from front_tools import ephemeral, fields, job_of, queued, refusal, refused_form, text_of
+from front_tools import ephemeral, fields, job_of, queued, refusal, text_of
 from serving import Served, serving
 from test_front_pictures import TWO_SIZES
 
@@ -99,14 +99,6 @@ async def test_settings_of_channels_and_servers_are_for_their_managers(served: S
     assert text_of(message).strip() == (
         "Only servers with the bot have channel and server settings: change your own here."
     )
-
-
-async def test_a_mistake_is_reported_and_the_typed_text_is_returned(served: Served, ravi: Member) -> None:
-    form = await form_of(ravi)
-    submitted = await ravi.submit(form, settings="steps 9, size banana")
-    assert (await refusal(ravi, submitted)).startswith("“banana” is neither a size")
-    assert fields(await refused_form(ravi, submitted))["settings"] == "steps 9, size banana"
-    assert fields(await form_of(ravi))["settings"] == ""
 
 
 async def test_all_mistakes_of_a_form_are_named_each_on_its_line(served: Served, ravi: Member) -> None:

@@ -67,17 +67,6 @@ async def test_the_form_has_the_style_of_the_name_and_replaces_it(served: Served
     assert "no styles" in await refusal(mina, await mina.use("style show"))
 
 
-async def test_mistakes_are_reported_and_the_typed_text_is_returned(served: Served, mina: Member) -> None:
-    assert "is not a setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
-    refused = await mina.wait_for_message(lambda message: "Try again" in str(message["components"]))
-    form = await mina.modal_of(await mina.press(refused, "Try again"))
-    assert (fields(form)["prompt"], fields(form)["settings"]) == ("a lot of words", "cfg 7")
-    assert "link of a message" in await add(mina, "Ink", example="https://discord.com/channels/1/2/3")
-    assert "all of which can be seen" in await add(mina, "\u202e", prompt="x")
-    told = await refusal(mina, await mina.imagine(prompt="a boat", style="Ink"))
-    assert told == "There is no style “Ink”, as there are no styles here yet: leave the style out."
-
-
 async def test_a_result_of_this_server_can_be_the_example(served: Served, mina: Member, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat")
     await add(mina, "Ink", example=job.id)

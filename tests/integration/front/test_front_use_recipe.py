@@ -143,20 +143,6 @@ async def test_files_over_the_limit_are_reported(served: Served, ravi: Member) -
     )
 
 
-async def test_a_file_that_cannot_be_fetched_is_reported(
-    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message = await ravi.say("", ("own.png", FILES["own.png"]))
-    fetch = served.bot.services.attachments.fetch
-
-    async def late(address: str, **how: Any) -> bytes:
-        served.sandbox.misbehave(expire_attachments=True)
-        return await fetch(address, **how)
-
-    monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
-    assert await told(ravi, message) == "“own.png” is no longer on Discord: choose another message."
-
-
 async def test_a_heavy_file_is_refused_before_it_is_fetched(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
