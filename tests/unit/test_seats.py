@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.scheduler.seats import Readiness, RunLimits, Seats, suitable_seats
-
-LIMITS = RunLimits()
+from sdjax_engine.scheduler.seats import Readiness, RunLimits, Seats
 
 
 class SeatingMachine(RuleBasedStateMachine):
@@ -125,14 +123,6 @@ def test_the_next_newcomer_sits_on_the_emptiest_device() -> None:
     assert [(each.seat, each.request) for each in seats.take_seats()] == [(4, "e")]
 
 
-def test_requests_that_start_again_are_the_first_in_their_order() -> None:
-    seats = lane(devices=1, seats_per_device=1)
-    seats.join("c", 5)
-    seats.rejoin([("a", 1), ("b", 2)], alone=False)
-    seats.rejoin([("d", 4)], alone=False)
-    assert seats.waiting == ["d", "a", "b", "c"]
-
-
 def test_a_lane_is_ready_for_as_many_requests_as_there_are_and_have_room() -> None:
     seats = lane(devices=1, seats_per_device=2)
     assert seats.readiness() is None
@@ -146,16 +136,6 @@ def test_a_lane_is_ready_for_as_many_requests_as_there_are_and_have_room() -> No
         Readiness(seats=2, open_to_newcomers=False),
     ]
     assert lane().plan_run() == []
-
-
-def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
-    seats = lane(devices=2, seats_per_device=1)
-    seats.join("a", 20)
-    seats.take_seats()
-    seats.plan_run()
-    seats.join("b", 20)
-    seats.take_seats()
-    assert {span.request: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": 0}
 
 
 def test_a_run_ends_when_the_next_seat_finishes() -> None:
@@ -205,29 +185,3 @@ def test_no_request_waits_longer_than_the_bound_of_list_scheduling(
     for request, end in finished.items():
         before = evaluations[: request + 1]
         assert end <= sum(before) / len(seats) + max(before)
-
-
-def test_clearing_the_seats_keeps_the_queue() -> None:
-    seats = lane(devices=1, seats_per_device=1)
-    for request in "ab":
-        seats.join(request, 20)
-    seats.take_seats()
-    assert seats.clear_seats() == ["a"]
-    assert seats.requests == ["b"]
-
-
-def test_a_suspected_request_shares_no_run_with_others() -> None:
-    seats = lane(devices=2, seats_per_device=1)
-    for request in "abc":
-        seats.join(request, 2)
-    seats.take_seats()
-    seats.rejoin([(request, 2) for request in seats.clear_seats()], alone=True)
-    together = []
-    while seats.requests:
-        seats.take_seats()
-        together.append("".join(span.request for span in seats.plan_run()))
-    assert together == ["a", "b", "c"]
-
-
-def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:
-    assert (suitable_seats(on_cpu=True), suitable_seats(on_cpu=False)) == (1, 4)

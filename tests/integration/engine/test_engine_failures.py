@@ -114,15 +114,6 @@ def test_out_of_memory_halves_the_seats_and_loses_no_request(engine: Engine, lan
     assert {each.trouble for each in told if each.trouble} == {Trouble.OUT_OF_MEMORY}
 
 
-def test_out_of_memory_with_one_seat_per_device_fails_the_requests(
-    engine: Engine, lane: SabotagedLane
-) -> None:
-    lane.shortages = 4
-    with pytest.raises(PaintingFailed, match=r"^The devices failed: RESOURCE_EXHAUSTED"):
-        engine.submit(PLAIN).result(DEADLINE)
-    assert paint(engine, PLAIN)
-
-
 def pixels_of(engine: Engine, request: Request) -> Any:
     return engine.submit(request).result(DEADLINE).pixels.astype(int)
 
@@ -141,21 +132,6 @@ def test_work_queued_before_a_run_that_fails_to_queue_is_still_delivered(
     assert all(progress.trouble is None for progress in told)
     assert going_on.result(DEADLINE)
     assert [each.trouble for each in told_of_other if each.trouble] == [Trouble.FAILED]
-
-
-def test_a_picture_that_cannot_be_read_is_retried(
-    engine: Engine, lane: SabotagedLane, unharmed: Callable[[Sequence[Request]], list[str]]
-) -> None:
-    before = unharmed(VARIED)
-    lane.spoil_pictures = 1
-    assert paint(engine, *VARIED) == before
-
-
-def test_a_picture_that_can_never_be_read_fails_alone(engine: Engine, lane: SabotagedLane) -> None:
-    lane.spoil_pictures = 2
-    with pytest.raises(PaintingFailed):
-        engine.submit(PLAIN).result(DEADLINE)
-    assert paint(engine, PLAIN)
 
 
 def test_a_picture_that_is_not_a_number_fails_alone(

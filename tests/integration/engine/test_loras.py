@@ -15,7 +15,6 @@ from lora_files import write_three
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.request import Lora, Request
 
@@ -89,12 +88,6 @@ def test_a_program_without_loras_is_not_given_their_rows(engine: Engine) -> None
 def test_a_lora_named_twice_has_the_sum_of_its_weights(engine: Engine) -> None:
     halves = like(loras=(dataclasses.replace(ONE, weight=0.5),) * 2)
     np.testing.assert_array_equal(paint(engine, halves), paint(engine, like(loras=(ONE,))))
-
-
-def test_loras_that_are_too_large_together_are_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidRequest, match=r"one, two, texts .* too large together") as refused:
-        engine.submit(like(loras=(ONE, TWO, Lora(name="texts"))))
-    assert refused.value.problem == "large_loras"
 
 
 def test_the_start_reports_the_memory_of_the_loras(engine: Engine, said: list[str]) -> None:

@@ -130,13 +130,6 @@ def test_company_changes_no_picture_of_two_passes(engine: Engine) -> None:
     assert together == alone[::-1]
 
 
-def test_less_strength_stays_nearer_to_the_first_pass(engine: Engine) -> None:
-    passes = [dataclasses.replace(SECOND, strength=strength) for strength in (0.2, 0.5, 0.8)]
-    images = paint(engine, *(like(second_pass=each) for each in passes))
-    distances = [np.abs(image.pixels.astype(float) - images[0].pixels).mean() for image in images]
-    assert distances == sorted(distances)
-
-
 def test_progress_counts_both_passes_and_never_goes_back(engine: Engine) -> None:
     told: list[Progress] = []
     engine.submit(LARGE, on_progress=told.append).result(DEADLINE)

@@ -40,29 +40,6 @@ def runs_waited_for(outcome: Outcome) -> int:
     return sum(waits[1:])
 
 
-BUSY = [
-    (1, 4, Cost(host=1.5, device=1.6), Cost(device=0.1)),
-    (1, 8, Cost(host=1.0, device=1.01), Cost(device=0.1)),
-    (1, 1, Cost(host=5.0, device=0.1), Cost(device=6.0)),
-    (1, 8, Cost(host=0.3, device=1.0), Cost(device=0.5)),
-    (2, 4, Cost(host=0.3, device=1.0), Cost(device=0.5)),
-]
-
-
-@pytest.mark.parametrize(("devices", "seats", "admit", "decode"), BUSY)
-def test_no_run_is_late_where_admissions_and_decodings_keep_the_devices_busy(
-    devices: int, seats: int, admit: Cost, decode: Cost
-) -> None:
-    costs = Costs(admit=admit, evaluation=1.0, decode=decode)
-    outcome = simulate(Simulation(devices=devices, seats_per_device=seats, costs=costs), SIXTY)
-    until = 0.0
-    for work in sorted(outcome.work, key=lambda work: work.begin):
-        assert work.begin <= until or not until, "no device works"
-        until = max(until, work.end)
-    assert outcome.runs.runs > 20
-    assert outcome.runs.late == 0
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_run_is_late_exactly_where_the_device_was_idle_before_it(seed: int) -> None:
     """The costs are random: the host is too slow here and there, for one thing or another."""

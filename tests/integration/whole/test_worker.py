@@ -78,42 +78,6 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
 
 
 @pytest.mark.usefixtures("slow_devices")
-async def test_heartbeats_record_the_step_of_an_image(
-    tiny_engine: Engine, store: Store, artifacts: Artifacts
-) -> None:
-    jobs = await enqueue_much(store)
-    seen: set[int] = set()
-
-    async def saw_steps() -> bool:
-        seen.update(image.step for image in await images_of(store, jobs))
-        return bool(seen - {0, LONG_STEPS})
-
-    async with working(make_worker(tiny_engine, store, artifacts)):
-        await until(saw_steps)
-        for job in jobs:
-            await store.jobs.cancel(job.id, user_id=None)
-    (spent,) = await store.device_time.sums([Grouping.MODEL])
-    assert spent.seconds > 0  # also of what was cancelled
-
-
-@pytest.mark.usefixtures("slow_devices")
-async def test_a_full_lane_does_not_block_another_lane(
-    tiny_engine: Engine, store: Store, artifacts: Artifacts
-) -> None:
-    crowd = await enqueue_much(store)
-    other = await store.jobs.enqueue(
-        replace(SMALL, guidance_scale=1.0), origin(99, user_id=crowd[0].origin.user_id)
-    )
-    async with working(make_worker(tiny_engine, store, artifacts)):
-        (done,) = await ended(store, other)
-        assert done.state is State.DONE
-        waiting = [image for image in await images_of(store, crowd) if image.state is State.WAITING]
-        for job in crowd:
-            await store.jobs.cancel(job.id, user_id=None)
-    assert len(waiting) > 80
-
-
-@pytest.mark.usefixtures("slow_devices")
 async def test_a_cancelled_image_is_stopped_and_makes_room(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -278,14 +242,4 @@ async def test_an_image_with_a_lost_start_picture_fails_and_the_others_are_paint
     async with working(make_worker(tiny_engine, store, artifacts)):
         failed, done = await ended(store, gone, kept)
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "start_missing")
-    assert done.state is State.DONE
-
-
-async def test_images_held_before_a_restart_of_the_worker_are_painted_at_once(
-    tiny_engine: Engine, store: Store, artifacts: Artifacts
-) -> None:
-    job = await store.jobs.enqueue(SMALL, origin(1))
-    assert await store.leases.claim("worker", limit=1, ttl=3600)
-    async with working(make_worker(tiny_engine, store, artifacts)):
-        (done,) = await ended(store, job)
     assert done.state is State.DONE
