@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.config import Config, QueueConfig
-from bot.domain.errors import ConfigurationError, StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Process, Processes
 from bot.store import Store
@@ -54,19 +54,6 @@ async def test_fronts_count_each_other_and_no_longer_a_killed_one(store: Store) 
         ):
             await until(lambda: first.fronts == 2)
         await until(lambda: first.fronts == 1)
-
-
-async def test_another_folder_is_refused_while_a_living_process_has_the_first(
-    store: Store,
-) -> None:
-    astray = member(store, replace(OTHER, folder="folder 5eed"))
-    async with beating(member(store, WEB)):
-        with pytest.raises(
-            ConfigurationError, match=r"web-1 \(front, on this machine\) keeps results in another"
-        ):
-            await astray.join()
-    async with asyncio.timeout(DEADLINE):
-        await astray.join()  # once the other process counts as dead
 
 
 async def test_beside_a_process_of_the_same_name_on_another_machine_the_next_number_is_taken(

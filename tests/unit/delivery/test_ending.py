@@ -12,7 +12,6 @@ from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job, Notes, Showing, State
 from bot.domain.levels import Level
 from bot.texts.catalogue import Texts
-from sdjax_engine.request import PromptFacts
 
 ENGLISH = Texts.for_locale("en")
 KNOWN = Notes(known=True)
@@ -216,23 +215,3 @@ def test_the_end_of_an_appeal_is_said_beside_the_decision_that_stands(appeal: Ap
     assert said(replace(waited, appeal=appeal)) == (
         f"1 picture is not shown: no moderator has looked at it in time.{sentence}"
     )
-
-
-def test_nothing_is_said_of_moderators_who_let_every_picture_through() -> None:
-    let_through = Ruling(outcome=Outcome.SHOWN, reason="a fine boat")
-    assert said(result(Showing.SHOW, Notes(), ruling=let_through)) == ""
-
-
-@pytest.mark.parametrize(
-    ("language", "sentence"),
-    [
-        ("ko", "제외 프롬프트에서 앞의 225토큰만 반영되었습니다. 빠진 부분: “달”"),
-        ("zh", "反向提示词只采用了前 225 个词元，略去了：“달”"),
-    ],
-)
-def test_what_was_left_out_of_a_negative_prompt_is_said_in_the_persons_language(
-    language: str, sentence: str
-) -> None:
-    facts = PromptFacts(tokens=226, limit=225, cut="달")
-    notes = Notes(prompt=PromptFacts(tokens=9, limit=225), negative_prompt=facts)
-    assert render(job_of(State.DONE, notes=notes), None, Texts.for_locale(language)).status == sentence

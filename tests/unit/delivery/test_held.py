@@ -10,8 +10,7 @@ from recipes import ORIGIN, job_of, recipe
 from bot.delivery.content import Tone
 from bot.delivery.render import render
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
-from bot.domain.jobs import ImageRecord, Job, Notes, Showing, State
-from bot.domain.levels import Level
+from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.texts.catalogue import LANGUAGES, Texts
 
 EN = Texts.for_locale("en")
@@ -84,22 +83,6 @@ def test_the_hidden_words_of_a_request_without_a_picture_wait_for_nobody() -> No
     assert "again:abcd1234" in [button.custom_id for button in content.buttons]
 
 
-@pytest.mark.parametrize(
-    ("level", "said"),
-    [
-        (
-            Level.NONE,
-            "1 picture is behind a spoiler.",
-        ),  # by a moderator, in the message that this is a copy of
-        (Level.MILD, "1 picture is behind a spoiler: the safety checker flagged it."),
-    ],
-)
-def test_a_covered_picture_names_the_safety_checker_only_if_that_flagged_it(level: Level, said: str) -> None:
-    covered = job(Showing.SPOILER, hold=None)
-    images = tuple(replace(image, notes=Notes(level=level)) for image in covered.images)
-    assert render(replace(covered, images=images), None, EN).status == said
-
-
 def test_words_that_moderators_let_through_are_shown() -> None:
     shown = job(Showing.SHOW, hold=BY_RULE, ruling=Ruling(outcome=Outcome.SHOWN))
     assert shown.recipe.prompt in render(shown, None, EN).heading
@@ -124,26 +107,6 @@ def test_one_held_picture_holds_no_other() -> None:
     assert content.status.startswith("1 picture is painted and waiting for moderators")
 
 
-@pytest.mark.parametrize(
-    ("held", "said"),
-    [
-        (job(Showing.HOLD, hold=Hold(cause=Cause.REPORTS)), "1 picture was reported and is hidden"),
-        (
-            job(Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.REJECTED, reason="*too* dark")),
-            "a moderator has decided so. The moderator's reason: \\*too\\* dark",
-        ),
-        (
-            job(Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.EXPIRED)),
-            "no moderator has looked at it in time",
-        ),
-        (job(Showing.SPOILER, ruling=Ruling(outcome=Outcome.SPOILER)), "1 picture is behind a spoiler."),
-    ],
-)
-def test_the_message_says_what_holds_and_what_was_decided(held: Job, said: str) -> None:
-    assert said in render(held, None, EN).status
-    assert "safety checker" not in render(held, None, EN).status
-
-
 def test_a_picture_that_the_checker_withheld_is_not_said_to_be_a_moderators_decision() -> None:
     both = job(Showing.WITHHOLD, Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.REJECTED))
     both = replace(both, images=(both.images[0], replace(both.images[1], held=None)))
@@ -157,10 +120,3 @@ def test_an_ended_job_has_the_tone_of_its_end_and_says_settings_below_a_picture(
         ended = render(job_of(state), None, EN)
         assert (ended.tone, bool(ended.footer)) == (Tone(state), state is State.DONE)
     assert render(job(Showing.WITHHOLD, hold=None), None, EN).tone is Tone.FAILED
-
-
-def test_a_person_with_little_left_of_a_quota_reads_it_under_the_request() -> None:
-    waiting = job_of(State.WAITING)
-    policy = {"left": {"key": "pictures_per_day", "left": 3, "limit": 20}}
-    told = render(replace(waiting, origin=replace(waiting.origin, policy=policy)), None, EN)
-    assert told.status.splitlines()[1:] == ["-# Pictures a day: 3 of 20 left."]

@@ -136,14 +136,6 @@ def test_a_file_that_takes_the_decoder_long_costs_its_person_and_server_more_tok
     )
 
 
-def test_a_server_has_a_bucket_of_files_that_its_members_share() -> None:
-    pace = Pace(Rates(server_files=2), clock=Clock())
-    assert [problem_of(pace, sender, files=1) for sender in (RAVI, OMAR)] == [None, None]
-    assert problem_of(pace, OMAR, files=1) == ("server_files_too_quick", 30)
-    assert problem_of(pace, ELSEWHERE, files=1) is None
-    assert problem_of(pace, OMAR) is None
-
-
 def test_a_refused_request_takes_no_tokens() -> None:
     pace = Pace(Rates(requests=2, files=1), clock=Clock())
     assert problem_of(pace, RAVI, files=1) is None
@@ -196,36 +188,6 @@ def test_one_request_is_given_back_at_a_time(rates: Rates) -> None:
 def test_without_rates_there_is_no_limit() -> None:
     pace = Pace(Rates(), clock=Clock())
     assert [problem_of(pace, RAVI, files=2) for _ in range(1000)] == [None] * 1000
-
-
-async def test_the_waiting_room_has_limits_per_person_per_server_and_in_all() -> None:
-    room = WaitingRoom(places=16)
-
-    async def stay(sender: Sender) -> None:
-        async with room.turn(sender):
-            await asyncio.Event().wait()
-
-    async def is_full_for(user_id: int, guild_id: int | None) -> bool:
-        task = asyncio.create_task(stay(Sender(user_id=user_id, guild_id=guild_id)))
-        tasks.append(task)
-        await asyncio.sleep(0)
-        if not task.done():
-            return False
-        with pytest.raises(UserMistake, match="files_busy"):
-            task.result()
-        return True
-
-    tasks: list[asyncio.Task[None]] = []
-    assert [await is_full_for(1, 10) for _ in range(3)] == [False, False, True]
-    assert [await is_full_for(user, 10) for user in range(2, 9)] == [False] * 6 + [True]
-    assert [await is_full_for(user, None) for user in range(20, 29)] == [False] * 8 + [True]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert [await is_full_for(1, 10) for _ in range(2)] == [False, False]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_person_with_many_files_delays_others_by_at_most_one_file() -> None:

@@ -187,15 +187,6 @@ def test_long_lists_of_tensors_are_shortened(folder: Path) -> None:
     assert f"and {len(tensors) - len(kept) - 10} more" in sentence
 
 
-def test_square_kernel_turned_about_is_a_wrong_shape_where_sizes_differ(folder: Path) -> None:
-    tensors = load_file(folder / UNET_FILE)
-    name = "time_embedding.linear_1.weight"
-    tensors[name] = np.ascontiguousarray(tensors[name].T)
-    save_file(tensors, folder / UNET_FILE)
-
-    assert f"{name} (32, 128) for (128, 32)" in refusal(folder)
-
-
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
 
