@@ -1,5 +1,7 @@
 """Rules about the pages in docs/: their length, and that every link leads somewhere."""
 
+import inspect
+import itertools
 import re
 import subprocess
 from pathlib import Path
@@ -17,7 +19,10 @@ COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
 TEST = re.compile(r"`(tests/[\w/]+\.py)`")
 PAGE = re.compile(r"(?<![\w./-])docs/[\w./-]*\w")
-CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+SIBLING = re.compile(r"^(?:README|guide)[\w.-]*\.md$")  # the same page in another language
+HEADING = re.compile(r"^#+ ", re.MULTILINE)
+COUNTED = re.compile(r"^ *(#+ |\||\d\. |- )", re.MULTILINE)  # headings, rows of tables, items of lists
 
 
 def tracked(pattern: str) -> list[Path]:
@@ -109,3 +114,33 @@ def test_a_page_names_every_host_that_files_are_fetched_from(page: str) -> None:
 def test_a_page_names_every_permission_that_the_doctor_asks_for() -> None:
     page = " ".join((ROOT / "docs/operators/install.md").read_text().casefold().split())
     assert [name for name in (*PERMISSIONS, IN_THREADS) if name.replace("_", " ") not in page] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/internals/guide.md"])
+@pytest.mark.parametrize("language", ["ko", "zh-CN", "ar"])
+def test_a_translation_has_the_sections_commands_and_links_of_the_english_page(
+    page: str, language: str
+) -> None:
+    english = parts((ROOT / page).read_text())
+    translated = parts(
+        (ROOT / page).with_suffix(f".{language}.md").read_text().replace(f"guide.{language}.md", "guide.md")
+    )
+    assert translated == english
+
+
+def parts(text: str) -> list[tuple[list[str], list[str], list[str]]]:
+    """What the translations of a page share in each section: commands, links, and the shape of its lists."""
+    return [
+        (
+            [inspect.cleandoc(each) for each in CODE.findall(section)],
+            sorted(each for each in links(section) if not SIBLING.search(each)),
+            [each.strip() for each in COUNTED.findall(CODE.sub("", section))],
+        )
+        for section in sections(text)
+    ]
+
+
+def sections(text: str) -> list[str]:
+    """A page, cut before each heading."""
+    starts = [match.start() for match in HEADING.finditer(text)]
+    return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
