@@ -9,7 +9,7 @@ from datetime import date
 
 from bot.app.existing import with_store
 from bot.config import Config
-from bot.config.usage import UsageConfig
+from bot.config.operators import UsageConfig
 from bot.domain.time_units import HOUR_SECONDS
 from bot.store import Store
 from bot.store.rows.device_time import Grouping, Sum

@@ -74,7 +74,7 @@ def setup(
     beside = file.with_suffix(".token")
     _check_free(file, *([beside] if typed else []), overwrite=overwrite)
     from bot.config import Config
-    from bot.config.token_files import discord_token
+    from bot.config.text_files import discord_token
 
     given = {"api_url": api_url, "gateway_url": gateway_url, "token_file": token_file}
     discord: dict[str, Any] = {key: value for key, value in given.items() if value}

@@ -18,7 +18,7 @@ from bot.telemetry.log import escaped
 
 if TYPE_CHECKING:
     from bot.app.usage import Usage
-    from bot.config.usage import UsageConfig
+    from bot.config.operators import UsageConfig
 
 GROUPINGS = ("day", "person", "server", "model", "accelerator")
 NO_PRICE = "no price"

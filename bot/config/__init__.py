@@ -8,7 +8,7 @@ from bot.config.config import MAX_MODELS as MAX_MODELS
 from bot.config.config import Config as Config
 from bot.config.config import Reading as Reading
 from bot.config.connection import DiscordConfig as DiscordConfig
-from bot.config.engine import EngineSection as EngineSection
+from bot.config.models import EngineSection as EngineSection
 from bot.config.models import ModelConfig as ModelConfig
 from bot.config.operators import LogConfig as LogConfig
 from bot.config.operators import WebConfig as WebConfig

@@ -13,24 +13,20 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 from yarl import URL
 
-from bot.config.addresses import leaves_unencrypted
 from bot.config.connection import DiscordConfig
-from bot.config.engine import EngineSection
 from bot.config.environment import Overlaid, Variable, overlaid
 from bot.config.fleet import FleetConfig
 from bot.config.mistakes import Loc, dotted, quoted, sentences
-from bot.config.models import ModelConfig
-from bot.config.operators import LogConfig, TracesConfig, WebConfig
+from bot.config.models import EngineSection, ModelConfig
+from bot.config.operators import LogConfig, TracesConfig, UsageConfig, WebConfig
 from bot.config.page import PageConfig
-from bot.config.people import LimitsConfig, PicturesConfig
+from bot.config.people import LimitsConfig, PicturesConfig, SessionsConfig
 from bot.config.policy import ANY, PolicyConfig
 from bot.config.prompts import PromptsConfig
 from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
-from bot.config.section import Section
-from bot.config.sessions import SessionsConfig
+from bot.config.section import Section, leaves_unencrypted
 from bot.config.text_files import read_text_file
-from bot.config.usage import UsageConfig
 from bot.domain.errors import ConfigurationError
 from bot.telemetry.redaction import redact
 

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from bot.config.addresses import check_api_url, check_gateway_url
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section, Snowflake, repeated
-from bot.config.token_files import discord_token, read_discord_token_file
+from bot.config.section import Section, Snowflake, check_api_url, check_gateway_url, repeated
+from bot.config.text_files import discord_token, read_discord_token_file
 from bot.domain.errors import ConfigurationError
 
 MAX_SHARDS = 100_000

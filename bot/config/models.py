@@ -1,4 +1,4 @@
-"""[[models]]: the checkpoints, and what people may ask of them."""
+"""[engine] and [[models]]: the devices, the checkpoints, and what people may ask of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,32 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue, quoted
-from bot.config.paths import GivenPath, PathText
-from bot.config.section import Section, repeated
+from bot.config.section import GivenPath, PathText, Section, repeated
 from bot.domain.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
+
+
+def _auto_or_switch(value: Any) -> Any:
+    if value != "auto" and not isinstance(value, bool):
+        raise InvalidValue('true, false or "auto" is wanted')
+    return value
+
+
+class EngineSection(Section):
+    """How the engine uses this machine's devices. `EngineConfig` is the engine's own class."""
+
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
+    fitted_programs: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_switch)] = "auto"
+    cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
+    device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
+    preview_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0
+    stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    cache_dir: PathText = "var/cache"
+    cache_group: bool = False
+    cache_wait: bool = False
+    accelerator: Annotated[str, Field(max_length=64)] = ""
+
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096

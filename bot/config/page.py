@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 from yarl import URL
 
-from bot.config.addresses import check_http, is_loopback
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section
+from bot.config.section import Section, check_http, is_loopback
 
 
 class PageConfig(Section):

@@ -1,8 +1,8 @@
-"""[pictures] and [limits]: what people may upload, and how often they may ask."""
+"""[pictures], [limits] and [sessions]: uploads, how often people may ask, and who hosts."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -26,3 +26,11 @@ class LimitsConfig(Section):
     server_requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 300
     files_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 6
     server_files_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 30
+
+
+class SessionsConfig(Section):
+    """Which permission of Discord makes a member a host of group sessions; moderators may host too."""
+
+    host_permission: Literal["manage_events", "manage_messages", "manage_threads", "create_events"] = (
+        "manage_events"
+    )

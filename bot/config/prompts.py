@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from bot.config.mistakes import InvalidValue, quoted, sentences
-from bot.config.paths import PathText
-from bot.config.section import Section, repeated
+from bot.config.section import PathText, Section, repeated
 from bot.config.text_files import read_text_file
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
 

@@ -6,10 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from bot.config.addresses import check_http
 from bot.config.mistakes import InvalidValue
-from bot.config.paths import GivenPath, PathText
-from bot.config.section import Section
+from bot.config.section import GivenPath, PathText, Section, check_http
 
 Algorithm = Literal["es256", "es384", "es512", "ps256", "ps384", "ps512", "ed25519"]
 """The signing algorithms of C2PA."""

@@ -6,10 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from bot.config.addresses import check_database
 from bot.config.mistakes import InvalidValue
-from bot.config.paths import PlaceText
-from bot.config.section import Section, Snowflake, repeated
+from bot.config.section import PlaceText, Section, Snowflake, check_database, repeated
 
 LEAST_AUDIT_DAYS = 31  # a day more than triggers of the database refuse to delete
 

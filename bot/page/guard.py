@@ -10,8 +10,8 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from bot.config.addresses import is_loopback
 from bot.config.page import PageConfig
+from bot.config.section import is_loopback
 from bot.web.connections import Connections
 
 SAFE = frozenset({"GET", "HEAD"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
-from bot.config.usage import UsageConfig
 from bot.membership.processes import Processes
 from bot.store import Store
 from bot.web.health import Check

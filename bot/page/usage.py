@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.config.usage import UsageConfig
+from bot.config.operators import UsageConfig
 from bot.domain.time_units import HOUR_SECONDS
 from bot.page.house import House
 from bot.store.rows.device_time import Grouping, Sum

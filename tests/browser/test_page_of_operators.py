@@ -16,8 +16,8 @@ from playwright.async_api import Browser, Page, ViewportSize, expect
 from recipes import origin, recipe
 from stores import TTL
 
+from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
-from bot.config.usage import UsageConfig
 from bot.domain.jobs import State
 from bot.page.house import House
 from bot.page.server import VIEWS, serving

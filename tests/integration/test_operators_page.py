@@ -18,8 +18,8 @@ from recipes import origin, recipe
 from stores import TTL, Clock
 
 from bot.config import Config
+from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
-from bot.config.usage import UsageConfig
 from bot.domain.errors import ConfigurationError
 from bot.domain.jobs import State
 from bot.page.house import House

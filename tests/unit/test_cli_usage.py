@@ -12,7 +12,7 @@ from test_cli import run
 
 from bot.app.usage import Usage, priced
 from bot.cli.usage import table
-from bot.config.usage import UsageConfig
+from bot.config.operators import UsageConfig
 from bot.store import Store
 from bot.store.rows.device_time import Spent, Sum
 

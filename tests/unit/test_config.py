@@ -15,7 +15,7 @@ from bot.config import Config, DiscordConfig, ModelConfig
 from bot.config.mistakes import InvalidValue
 from bot.config.models import CHECKPOINT_DEFAULTS
 from bot.config.prompts import read_styles
-from bot.config.token_files import read_token_file
+from bot.config.text_files import read_token_file
 from bot.domain.errors import ConfigurationError
 from bot.front.recipes.keywords import read_keywords
 from sdjax_engine.request import Sampler
