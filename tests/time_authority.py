@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,18 +25,25 @@ SIGNER = "keyUsage=critical,digitalSignature\nextendedKeyUsage=critical,timeStam
 KEY = ("-newkey", "rsa:2048", "-nodes")
 
 
+Changed = Callable[[bytes], bytes]
+"""Returns what the authority answers instead of a right reply; may wait."""
+
+
 @contextmanager
-def time_authority(folder: Path, *, silent: threading.Event | None = None) -> Iterator[str]:
-    """Yield the authority's address; with `silent` it answers nothing before that is set."""
+def time_authority(folder: Path, *, changed: Changed = bytes) -> Iterator[str]:
+    """Yield the authority's address."""
     _make_keys(folder)
+    one_at_a_time = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            (folder / "query").write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
-            if silent is not None:
-                silent.wait()
-            _openssl(folder, *["ts", "-reply", "-config", "tsa.cnf", "-queryfile", "query", "-out", "reply"])
-            reply = (folder / "reply").read_bytes()
+            query = self.rfile.read(int(self.headers["Content-Length"]))
+            with one_at_a_time:
+                (folder / "query").write_bytes(query)
+                answering = ["ts", "-reply", "-config", "tsa.cnf", "-queryfile", "query", "-out", "reply"]
+                _openssl(folder, *answering)
+                reply = (folder / "reply").read_bytes()
+            reply = changed(reply)
             self.send_response(200)
             self.send_header("Content-Type", "application/timestamp-reply")
             self.send_header("Content-Length", str(len(reply)))
@@ -52,8 +59,6 @@ def time_authority(folder: Path, *, silent: threading.Event | None = None) -> It
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
-        if silent is not None:
-            silent.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -11,7 +11,7 @@ import discord
 from yarl import URL
 
 from bot.domain.errors import ConfigurationError, DiscordUnavailable
-from bot.front.uploads.proxies import proxy_of
+from bot.process.proxies import proxy_of
 from bot.telemetry.redaction import redact
 
 log = logging.getLogger(__name__)

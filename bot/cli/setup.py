@@ -112,7 +112,7 @@ def recognised(token: str, discord: DiscordConfig) -> Recognised:
     from bot.app.discord_side import log_in
     from bot.doctor.discord_side import IN_THREADS, PERMISSIONS
     from bot.front.gateway.address import use_address
-    from bot.front.uploads.proxies import ProxyConnector
+    from bot.process.proxies import ProxyConnector
 
     async def look() -> Recognised:
         use_address(discord.api_url, discord.gateway_url)

@@ -22,7 +22,7 @@ from bot.front.gateway.address import use_address
 from bot.front.gateway.command_tree import Tree
 from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.tree import new_tree
-from bot.front.uploads.proxies import ProxyConnector
+from bot.process.proxies import ProxyConnector
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import connect_database, has_tables
 from bot.store.queue.offers import Offers

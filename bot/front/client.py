@@ -32,11 +32,11 @@ from bot.front.services.channel_kinds import SpoilerChannels
 from bot.front.services.from_configuration import attachments_of, configured_services, rates_of
 from bot.front.services.services import Interaction, Services
 from bot.front.tree import define, new_tree
-from bot.front.uploads.proxies import ProxyConnector
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
+from bot.process.proxies import ProxyConnector
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.telemetry.metrics import WELL, FrontMetrics, Metrics

@@ -21,7 +21,8 @@ import PIL.Image
 from bot.provenance.certificates import Credentials, Now, utc_now
 from bot.provenance.claims import generator, source_type_of
 from bot.provenance.payload import ALGORITHM, binding_of
-from bot.provenance.time_stamps import TimeStamps
+from bot.provenance.time_relay import TimeRelay, need_no_proxy
+from bot.provenance.time_stamps import ANSWER_SECONDS, NoTimeStamp, TimeStamps
 from bot.provenance.xmp import KEYWORD
 
 UNTRUSTED = "signingCredential.untrusted"
@@ -58,17 +59,18 @@ class ManifestSigner:
 
     def __init__(self, credentials: Credentials, *, time_authority: str = "", now: Now = utc_now) -> None:
         self._now = now
-        self._stamping: _Signer | None = None
+        self._credentials = credentials
+        self._authority = ""  # the probe asks no authority
         self._time_stamps = TimeStamps()
         try:
             self._signer = _Signer(credentials)
             self._room = self._probe()
             if time_authority:
-                stamping = _Signer(credentials, time_authority)
-                self._room += max(0, stamping.reserve - self._signer.reserve)
-                self._stamping = stamping
+                need_no_proxy()
+                self._room += max(0, _Signer(credentials, time_authority).reserve - self._signer.reserve)
         except c2pa.C2paError as error:
             raise Unusable(str(error)) from error
+        self._authority = time_authority
 
     @property
     def room(self) -> int:
@@ -89,11 +91,21 @@ class ManifestSigner:
     def _signed(self, data: bytes, parent: bytes | None, number: int | None) -> bytes:
         described = manifest_of(source_type_of(data), self._now(), parent=parent is not None, number=number)
         manifest = json.dumps(described)
-        if self._stamping is not None:
-            stamped = self._time_stamps.signed(partial(self._stamping.sign, manifest, data, parent))
+        if self._authority:
+            stamped = self._time_stamps.signed(partial(self._stamped, manifest, data, parent))
             if stamped is not None:
                 return stamped
         return self._signer.sign(manifest, data, parent)
+
+    def _stamped(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
+        """Sign with a time stamp; raises NoTimeStamp if the authority fails, and as `sign`."""
+        with TimeRelay(self._authority, seconds=ANSWER_SECONDS) as relay:
+            try:
+                return _Signer(self._credentials, relay.address).sign(manifest, data, parent)
+            except c2pa.C2paError as error:
+                if not relay.asked:
+                    raise
+                raise NoTimeStamp(relay.trouble or f"its answer is refused: {error}") from error
 
     def _probe(self) -> int:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""

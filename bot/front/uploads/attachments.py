@@ -16,11 +16,11 @@ from yarl import URL
 
 from bot.domain.errors import UserMistake
 from bot.front.uploads.decoder import Decoder
-from bot.front.uploads.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.front.uploads.resolver import PublicResolver, Resolver
 from bot.front.uploads.untrusted_picture import Limits, Picture, Unfit, check_length
 from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
+from bot.process.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.provenance.inspection import Mark
 
 log = logging.getLogger(__name__)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import queue
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,6 @@ from certificate_files import write_certificate
 from manifests import RIGHT, png, read_manifest
 from PIL.PngImagePlugin import PngInfo
 from recipes import RECIPE
-from time_authority import time_authority
 
 from bot.config import ProvenanceConfig
 from bot.delivery.pictures import fit_and_sign
@@ -32,7 +29,6 @@ from bot.provenance.inspection import marks_of
 from bot.provenance.manifests import unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
-from bot.provenance.time_stamps import TimeStamps
 from bot.provenance.xmp import packet, with_packet
 from bot.telemetry.metrics import WELL, Metrics
 from sdjax_engine.images import PARAMETERS_CHUNK, encode_png, parameters_text, read_recipe
@@ -127,72 +123,6 @@ def test_a_file_of_the_simple_form_of_webp_can_carry_xmp() -> None:
     assert described(marked)["DigitalSourceType"] == SOURCE_TYPE
     with PIL.Image.open(io.BytesIO(marked)) as after, PIL.Image.open(file) as before:
         assert after.tobytes() == before.tobytes()
-
-
-def test_signatures_carry_the_time_of_an_authority(tmp_path: Path) -> None:
-    config = ProvenanceConfig(folder=str(tmp_path / "provenance"))
-    with time_authority(tmp_path) as address:
-        stamped = open_signing(config.model_copy(update={"time_authority": address}))
-        file = painted()
-        signed = stamped.signed(file)
-    found = read_manifest(signed)
-    assert found.state == "Valid"
-    assert found.manifest["signature_info"]["time"]
-    assert "time" not in read_manifest(open_signing(config).signed(file)).manifest["signature_info"]
-    assert len(signed) <= len(file) + stamped.room
-
-
-def test_an_authority_that_fails_or_is_silent_delays_one_picture_only_and_is_logged_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    config = ProvenanceConfig(folder=str(tmp_path / "provenance"))
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        refusing = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        signing = open_signing(config.model_copy(update={"time_authority": refusing}))
-        assert {read_manifest(signing.signed(painted(seed))).state for seed in range(2)} == {"Valid"}
-    assert len(caplog.records) == 1
-    asked, go_on = [], threading.Event()
-
-    def hang() -> bytes:
-        asked.append(now)
-        go_on.wait()
-        return b""
-
-    now = 0.0
-    stamps = TimeStamps(seconds=0.01, pause=60.0, clock=lambda: now)
-    assert [stamps.signed(hang), stamps.signed(hang)] == [None, None]
-    now = 61.0  # the pause has ended, and the first request still hangs
-    assert stamps.signed(hang) is None
-    assert asked == [0.0]
-    go_on.set()
-    assert len(caplog.records) == 2
-
-
-def test_after_an_outage_no_picture_waits_until_the_authority_has_answered_again() -> None:
-    now, asked, go_on = 0.0, queue.SimpleQueue[float](), threading.Event()
-
-    def fail() -> bytes:
-        raise OSError("no route")
-
-    def slow() -> bytes:
-        asked.put(now)
-        go_on.wait()
-        return b"stamped"
-
-    stamps = TimeStamps(seconds=5.0, pause=60.0, clock=lambda: now)
-    assert stamps.signed(fail) is None
-    assert stamps.signed(slow) is None
-    assert asked.empty()  # the pause has not ended
-    now = 61.0
-    assert stamps.signed(slow) is None  # at once, while its request is under way
-    assert asked.get(timeout=5.0) == 61.0
-    assert stamps.signed(fail) is None
-    go_on.set()
-    for thread in threading.enumerate():
-        if thread.name == "time stamp":
-            thread.join()
-    assert stamps.signed(lambda: b"stamped") == b"stamped"
 
 
 async def test_a_required_signature_that_fails_holds_the_picture_and_health_says_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from manifests import png, read_manifest
 from recipes import RECIPE
 from test_inspection import SIGNED, with_chunk
 from test_inspection import with_manifest as signed_by_others
+from time_authority import time_authority
 
 from bot.config import ProvenanceConfig
 from bot.provenance.certificates import self_made
@@ -88,10 +89,15 @@ def test_a_manifest_that_is_broken_large_or_of_a_camera_is_not_kept(data: bytes)
     assert kept_manifest(data) is None
 
 
-def test_a_damaged_manifest_of_a_start_picture_does_not_prevent_the_signature() -> None:
+def test_a_damaged_manifest_of_a_start_picture_prevents_neither_the_signature_nor_its_time_stamp(
+    tmp_path: Path,
+) -> None:
     store = manifest_in(SIGNED)
     assert store is not None
-    for damaged in (store[:-500], b"jumd" * 100, b"\0\0\0\x08jumb" * 1000):
-        start = with_manifest(png(), damaged)
-        signing = open_signing(ProvenanceConfig(), starts={hashlib.sha256(start).hexdigest(): start}.get)
-        assert read_manifest(signing.signed(painted_from(start))).state == "Valid"
+    with time_authority(tmp_path) as address:
+        config = ProvenanceConfig(folder=str(tmp_path / "provenance"), time_authority=address)
+        for damaged in (store[:-500], b"jumd" * 100, b"\0\0\0\x08jumb" * 1000):
+            start = with_manifest(png(), damaged)
+            signing = open_signing(config, starts={hashlib.sha256(start).hexdigest(): start}.get)
+            found = read_manifest(signing.signed(painted_from(start)))
+            assert (found.state, "time" in found.manifest["signature_info"]) == ("Valid", True)
