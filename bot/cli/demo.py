@@ -31,7 +31,7 @@ from sdjax_engine.weights.files import DEMO
 
 PORT = 8420
 FOLDER = Path("var/demo")
-ASKER, CHANNEL = "Mina", "art"
+ASKER, CHANNEL, MODERATORS = "Mina", "art", "mods"
 (OMAR,) = (user.id for user in PEOPLE if user.username == "omar")
 """The id of Omar, who gets Arabic answers by configuration: Discord has no Arabic."""
 
@@ -196,6 +196,7 @@ async def serve_and_play(
     try:
         await tasks.wait_for(ready.wait())
         address = config.discord.api_url.partition("/api/")[0]
+        await tasks.wait_for(choose_review_channel(address))
         try:
             file = await tasks.wait_for(first_picture(address, report, seconds=seconds))
             report(f"The picture: {file.resolve()}")
@@ -210,6 +211,12 @@ async def serve_and_play(
         if not shutdown.requested.is_set():
             shutdown.request()
         await asyncio.wait({serving})
+
+
+async def choose_review_channel(address: str) -> None:
+    """Have what waits for moderators shown in their channel, which only they see."""
+    async with Member(address, ASKER, channel=MODERATORS) as member:
+        await member.message_of(await member.use("review channel"))
 
 
 async def first_picture(address: str, report: Report, *, seconds: float = PICTURE_SECONDS) -> Path:

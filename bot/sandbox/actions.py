@@ -127,8 +127,10 @@ class Actions:
             "guild": {"id": str(world.guild_id), "name": world.guild_name},
             "channels": [channel_object(world, channel) for channel in channels],
             "members": [self._person(each) for each in world.members.values()],
+            "roles": [{"id": str(role.id), "name": role.name} for role in world.roles.values()],
             "commands": self.commands(member),
             "upload_limit": self._core.limits.member,
+            "note": world.note,
             "me": me,
         }
 

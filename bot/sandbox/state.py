@@ -164,8 +164,8 @@ class Event:
 class World:
     """The whole state. Ids are snowflakes of the injected clock (seconds since the epoch).
 
-    `kicked`: the bot was removed from the server. Without `external_apps`, the answers of user-installed bots
-    in the server are ephemeral.
+    `note` is Markdown that the page shows every member. `kicked`: the bot was removed from the server.
+    Without `external_apps`, the answers of user-installed bots in the server are ephemeral.
     """
 
     clock: Callable[[], float]
@@ -181,6 +181,7 @@ class World:
     attachments: dict[int, Attachment] = field(default_factory=dict)
     automod_rules: dict[int, Json] = field(default_factory=dict)
     address: str = ""
+    note: str = ""
     kicked: bool = False
     external_apps: bool = True
     links: Links = field(default_factory=Links)

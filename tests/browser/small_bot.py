@@ -245,8 +245,9 @@ def add_others(bot: PageBot) -> None:
     """Add commands for single features of the page."""
 
     @bot.tree.command(description="Say something, as it is")
-    async def say(interaction: discord.Interaction, text: str) -> None:
-        await interaction.response.send_message(text)
+    async def say(interaction: discord.Interaction, text: str, role: discord.Role | None = None) -> None:
+        said = text if role is None else f"{text} {role.mention}"
+        await interaction.response.send_message(said, allowed_mentions=discord.AllowedMentions.none())
 
     @bot.tree.command(description="Choose rows")
     async def rows(interaction: discord.Interaction) -> None:

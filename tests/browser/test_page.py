@@ -213,12 +213,60 @@ async def test_the_person_can_act_as_another_member_in_the_same_tab(
     await send(page, "/imagine a secret moon private: true")
     await messages(page).last.get_by_role("img", name="a secret moon").wait_for()
     await page.get_by_role("radio", name="Act as Omar").check(force=True)
-    await expect(page.get_by_text("You act as Omar.")).to_be_visible()
+    await expect(page.get_by_text("You act as Omar;")).to_be_visible()
     await expect(messages(page)).to_have_count(0)
     await send(page, "/say it is me")
     await expect(messages(page).last).to_contain_text("Omar used /say")
     await page.keyboard.press("Alt+1")
     await expect(messages(page)).to_have_count(2)
+
+
+async def test_a_role_is_chosen_by_its_name_and_mentioned(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page()
+    await box(page).fill("/say hello role: reg")
+    offered = page.get_by_role("listbox").get_by_role("option")
+    await expect(offered).to_have_text(["@Regulars"])
+    await send(page, "/say hello role: Nobody")
+    await expect(page.get_by_role("alert")).to_contain_text("@everyone, @Newcomers, @Regulars, @Moderators")
+    await send(page, "/say hello role: @Regulars")
+    await expect(messages(page).last).to_contain_text("hello @Regulars")
+
+
+async def test_moderators_have_a_channel_that_others_do_not_see(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page("mina", "mods")
+    channel = page.get_by_role("navigation", name="Channels").get_by_role("button", name="mods")
+    await expect(channel).to_be_visible()
+    await send(page, "/say for moderators")
+    await expect(messages(page).last).to_contain_text("for moderators")
+    await page.get_by_role("radio", name="Act as Ravi").check(force=True)
+    await expect(page.get_by_text("You act as Ravi;")).to_be_visible()
+    await expect(channel).to_have_count(0)
+    await expect(messages(page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+async def test_the_welcome_stays_in_view_until_the_first_own_message(
+    open_page: OpenPage, bot: PageBot, size: tuple[int, int]
+) -> None:
+    other = await open_page("ravi")
+    for moon in range(3):
+        await send(other, f"/imagine moon {moon}")
+        await messages(other).nth(moon).get_by_role("img").wait_for()
+    await other.evaluate("localStorage.clear()")  # as on a newcomer's machine
+
+    page = await open_page(size=size)
+    welcome = page.locator("#welcome")
+    await messages(page).nth(2).get_by_role("img").wait_for()
+    await expect(welcome).to_be_in_viewport(ratio=1)
+    await expect(welcome).to_contain_text("You act as Mina, a moderator; the faces above are the others.")
+    await expect(welcome).to_contain_text("Type /imagine and what you want to see")
+    await welcome.get_by_role("button", name="/imagine a red heart").click()
+    await page.get_by_role("button", name="Send").click()
+    await messages(page).nth(3).get_by_role("img").wait_for()
+    await expect(welcome).not_to_be_in_viewport()
+    await page.reload()
+    await messages(page).nth(3).get_by_role("img").wait_for()
+    await expect(welcome).not_to_be_in_viewport()
 
 
 async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage, bot: PageBot) -> None:
@@ -329,7 +377,7 @@ async def test_a_picture_is_enlarged_and_escape_closes_it(open_page: OpenPage, b
 async def test_the_view_stays_at_the_bottom_unless_the_person_reads_above(
     open_page: OpenPage, bot: PageBot
 ) -> None:
-    page = await open_page()
+    page = await open_page(size=(1280, 1100))
     other = await open_page("ravi")
     timeline = page.locator("#timeline")
     for moon in range(3):
@@ -441,12 +489,12 @@ async def test_an_answer_that_comes_while_the_page_loads_is_shown(open_page: Ope
     await page.close()
 
 
-async def test_the_operator_injects_a_fault_and_reads_the_violations(
+async def test_break_things_injects_a_fault_and_shows_the_violations(
     open_page: OpenPage, bot: PageBot, clock: Clock
 ) -> None:
     page = await open_page()
-    await page.get_by_role("button", name="Operator panel").click()
-    panel = page.get_by_role("complementary", name="Operator panel")
+    await page.get_by_role("button", name="Break things").click()
+    panel = page.get_by_role("complementary", name="Break things")
     await expect(panel).to_contain_text("None so far.")
     await panel.get_by_label("Refuse the next requests with 429").fill("1")
     await panel.get_by_role("button", name="Apply").click()
@@ -464,7 +512,7 @@ async def test_every_control_has_an_accessible_name(open_page: OpenPage, bot: Pa
     page = await open_page()
     await send(page, "/imagine a moon")
     await messages(page).last.get_by_role("img").wait_for()
-    await page.get_by_role("button", name="Operator panel").click()
+    await page.get_by_role("button", name="Break things").click()
     nameless = await page.evaluate(
         """() => [...document.querySelectorAll("button, a, input, select, textarea")]
             .filter((node) => node.checkVisibility())

@@ -24,7 +24,7 @@ async def test_ready_says_where_to_resume_and_the_server_follows(sandbox: Sandbo
         assert ready["resume_gateway_url"] == sandbox.gateway_url
         assert ready["guilds"] == [{"id": str(GUILD_ID), "unavailable": True}]
         guild = await line.event("GUILD_CREATE")
-        assert [channel["name"] for channel in guild["channels"]] == ["general", "art", "nsfw-art"]
+        assert [channel["name"] for channel in guild["channels"]] == ["general", "art", "nsfw-art", "mods"]
 
 
 async def test_a_wrong_token_is_refused_without_a_violation(sandbox: Sandbox) -> None:

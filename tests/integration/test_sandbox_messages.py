@@ -189,6 +189,7 @@ async def test_permissions_denied_by_the_test_are_refused_without_a_violation(
     assert [each["name"] for each in (await (await member(sandbox)).state())["channels"]] == [
         "general",
         "nsfw-art",
+        "mods",
     ]
 
 

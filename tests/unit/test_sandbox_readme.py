@@ -21,5 +21,5 @@ def test_the_program_in_the_readme_runs_without_the_rest_of_the_bot(tmp_path: Pa
         [sys.executable, "-c", alone + program], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    assert "Mina sees 3 channels" in done.stdout
+    assert "Mina sees 4 channels" in done.stdout
     assert done.stdout.endswith("violations so far: []\n")

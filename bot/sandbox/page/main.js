@@ -7,10 +7,10 @@ import { createChannels } from "./channels.js";
 import { createComposer } from "./composer.js";
 import { byId, icon } from "./dom.js";
 import { listen } from "./events.js";
+import { createFaults } from "./faults.js";
 import { keepTimes } from "./markdown_view.js";
 import { openModal } from "./modal.js";
 import { Model } from "./model.js";
-import { createOperator } from "./operator.js";
 import { createOwn } from "./own.js";
 import { createPeople } from "./people.js";
 import { createTimeline } from "./timeline.js";
@@ -41,7 +41,7 @@ const timeline = createTimeline(model, {
 const composer = createComposer(model, sendCommand, say);
 createPeople(model, act);
 createChannels(model, open);
-createWelcome(
+const welcome = createWelcome(
   model,
   (text) => composer.setText(text),
   (on) =>
@@ -50,7 +50,7 @@ createWelcome(
       .then(() => load(model.me.id))
       .catch((error) => composer.fail(error)),
 );
-createOperator();
+createFaults();
 byId("send").append(icon("send"));
 
 async function act(memberId) {
@@ -175,6 +175,7 @@ async function sendCommand(command, values) {
   const { me: member, channelId: channel } = model;
   const interaction = await own.begin(api.sendCommand(member.id, channel, command.name, values));
   model.wait(interaction, { channel, member, command: command.label });
+  welcome.greeted();
   timeline.toBottom();
 }
 
@@ -199,6 +200,7 @@ async function use(message, menu) {
 
 async function say(words) {
   await api.say(model.me.id, model.channelId, words);
+  welcome.greeted();
   timeline.toBottom();
 }
 

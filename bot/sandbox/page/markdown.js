@@ -15,6 +15,7 @@ const PAIRS = [
 
 const ATOMS = [
   { re: /^<@!?(\d{1,20})>/, make: (m) => ({ type: "mention", id: m[1] }) },
+  { re: /^<@&(\d{1,20})>/, make: (m) => ({ type: "role", id: m[1] }) },
   { re: /^<#(\d{1,20})>/, make: (m) => ({ type: "channel", id: m[1] }) },
   { re: /^<\/([^:>\n]{1,100}):\d{1,20}>/, make: (m) => ({ type: "command", text: m[1] }) },
   {

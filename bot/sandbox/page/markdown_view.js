@@ -65,6 +65,8 @@ function view(node, names) {
       return spoiler(children());
     case "mention":
       return h("span", { class: "mention", text: `@${names.user(node.id)}` });
+    case "role":
+      return h("span", { class: "mention", text: `@${names.role(node.id)}` });
     case "channel":
       return h("a", { class: "mention", href: names.address(node.id), text: `#${names.channel(node.id)}` });
     case "command":

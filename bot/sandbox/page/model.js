@@ -17,6 +17,8 @@ export class Model {
   me = null;
   guild = { name: "" };
   members = [];
+  roles = []; // {id, name}
+  note = ""; // Markdown for the welcome
   channels = [];
   uploadLimit = 0; // bytes of one file
   channelId = null;
@@ -42,6 +44,8 @@ export class Model {
     this.guild = raw.guild;
     this.uploadLimit = raw.upload_limit;
     this.members = raw.members.map(readMember);
+    this.roles = raw.roles;
+    this.note = raw.note;
     this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator, installed: raw.me.installed };
     this.channels = withThreads(raw.channels.map(readChannel));
     this.#readCommands(raw.commands);
@@ -110,14 +114,15 @@ export class Model {
     this.#emit("channels");
   }
 
-  /** Members and channels by the names people write. */
+  /** Members, channels and roles by the names people write. */
   get people() {
-    return { members: this.members, channels: this.channels };
+    return { members: this.members, channels: this.channels, roles: this.roles };
   }
 
   /** The name of a user or channel that a message mentions. */
   names = {
     user: (id) => this.members.find((member) => member.id === id)?.name ?? "someone",
+    role: (id) => this.roles.find((role) => role.id === id)?.name.replace(/^@/, "") ?? "unknown",
     channel: (id) => this.channels.find((channel) => channel.id === id)?.name ?? "unknown",
     /** The address by which the acting member opens a channel, or null for one that is not theirs to see. */
     locale: () => this.me.locale,

@@ -7,7 +7,7 @@ const YES = ["true", "yes", "on", "1"];
 const NO = ["false", "no", "off", "0"];
 const LISTABLE = 25;
 
-/** Read `raw` for `option`: {value} or {problem}. `people` lists members and channels by id and name. */
+/** Read `raw` for `option`: {value} or {problem}. `people` lists members, channels and roles by id and name. */
 export function readValue(option, raw, people, known = []) {
   const typed = raw.trim();
   const choice = findChoice([...option.choices, ...known], typed);
@@ -23,6 +23,7 @@ const READERS = {
   [OptionType.NUMBER]: (option, typed) => readNumber(option, typed, /^[+-]?(\d+\.?\d*|\.\d+)$/, "a number"),
   [OptionType.BOOLEAN]: readBoolean,
   [OptionType.USER]: (option, typed, people) => readPerson(typed, "@", people.members, "a member"),
+  [OptionType.ROLE]: (option, typed, people) => readPerson(typed, "@", people.roles, "a role"),
   [OptionType.ATTACHMENT]: () => ({ problem: "takes a file: choose it, drop it here or paste it." }),
   [OptionType.CHANNEL]: (option, typed, people) => readPerson(typed, "#", channelsFor(option, people), "a channel"),
 };
@@ -50,11 +51,12 @@ function readBoolean(option, typed) {
 }
 
 function readPerson(typed, sign, list, kind) {
-  const name = typed.replace(new RegExp(`^${sign}`), "").toLowerCase();
-  const found = list.find((one) => one.id === typed || one.name.toLowerCase() === name);
+  const bare = (name) => (name.startsWith(sign) ? name.slice(1) : name); // the role of all is called @everyone
+  const same = (name) => bare(name).toLowerCase() === bare(typed).toLowerCase();
+  const found = list.find((one) => one.id === typed || same(one.name));
   return found
     ? { value: found.id }
-    : { problem: `must be ${kind}: ${listed(list.map((one) => sign + one.name))}.` };
+    : { problem: `must be ${kind}: ${listed(list.map((one) => sign + bare(one.name)))}.` };
 }
 
 function channelsFor({ channelTypes }, people) {
@@ -97,6 +99,8 @@ export function limits(option, raw = "") {
       return "a member";
     case OptionType.CHANNEL:
       return "a channel";
+    case OptionType.ROLE:
+      return "a role";
     case OptionType.ATTACHMENT:
       return "a file: choose it, drop it here or paste it";
     default:
@@ -117,6 +121,8 @@ export function listableChoices(option, people) {
       return people.members.map((m) => ({ label: `@${m.name}`, value: m.id }));
     case OptionType.CHANNEL:
       return channelsFor(option, people).map((c) => ({ label: `#${c.name}`, value: c.id }));
+    case OptionType.ROLE:
+      return people.roles.map((role) => ({ label: `@${role.name.replace(/^@/, "")}`, value: role.id }));
     case OptionType.INTEGER:
       return wholeNumbers(option);
     default:

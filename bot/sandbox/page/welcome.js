@@ -1,7 +1,11 @@
-// The top of a channel: its name, and commands to try with one press.
+// The top of a channel: its name, whom one acts as, and commands to try with one press. Until the first own message
+// it stays above the messages.
 
 import { commandForFiles, commandForWords } from "./commands.js";
 import { byId, h } from "./dom.js";
+import { renderProse } from "./markdown_view.js";
+
+const WELCOMED = "welcomed"; // in this browser's store once a message was sent
 
 const PROMPTS = [
   "a red heart left of a blue star",
@@ -19,7 +23,9 @@ function hint(commands, { channel, me }) {
   }
   const files = commandForFiles(commands);
   const drop = files ? ` Drop or paste a file to use it with /${files.label}.` : "";
-  return `Type / to see what the bot can do.${drop}`;
+  const painter = commandForWords(commands);
+  const paint = painter ? `Type /${painter.label} and what you want to see, or / for everything` : "Type / to see what";
+  return `${paint} that the bot can do.${drop}`;
 }
 
 function title(channel) {
@@ -33,6 +39,13 @@ function title(channel) {
  */
 export function createWelcome(model, tryOut, install) {
   const welcome = byId("welcome");
+  const timeline = byId("timeline");
+
+  function pin(pinned) {
+    welcome.classList.toggle("pinned", pinned);
+    if (pinned) timeline.before(welcome);
+    else timeline.prepend(welcome);
+  }
 
   function render() {
     const { channel, me } = model;
@@ -46,9 +59,10 @@ export function createWelcome(model, tryOut, install) {
         "You act as ",
         h("b", { text: me.name }),
         me.moderator && !channel.direct ? ", a moderator" : null,
-        ". ",
+        "; the faces above are the others. ",
         hint(model.commands, model),
       ),
+      model.note ? renderProse(model.note, model.names) : "",
       channel.group ? account(me) : "",
       examples.length > 0
         ? h(
@@ -69,4 +83,13 @@ export function createWelcome(model, tryOut, install) {
   }
 
   for (const topic of ["state", "channel"]) model.on(topic, render);
+  pin(localStorage.getItem(WELCOMED) === null);
+
+  return {
+    /** A message was sent: the welcome goes where the channel begins. */
+    greeted() {
+      localStorage.setItem(WELCOMED, "yes");
+      pin(false);
+    },
+  };
 }

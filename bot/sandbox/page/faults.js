@@ -1,5 +1,4 @@
-// For the operator of the sandbox: inject faults of Discord, and read the bot's violations
-// of Discord's rules.
+// "Break things": injects faults of Discord, and shows the bot's violations of Discord's rules.
 
 import { fetchLog, misbehave } from "./api.js";
 import { byId, h, icon, iconButton } from "./dom.js";
@@ -25,9 +24,9 @@ const DEEDS = [
 ];
 const REFRESH = 3000;
 
-export function createOperator() {
-  const panel = byId("operator");
-  const toggle = byId("operator-toggle");
+export function createFaults() {
+  const panel = byId("faults");
+  const toggle = byId("faults-toggle");
   toggle.append(icon("sliders"));
   const said = h("p", { class: "dim", role: "status" });
   const log = h("ol", { class: "violations" });
@@ -67,10 +66,10 @@ export function createOperator() {
     h(
       "header",
       {},
-      h("h2", { text: "Operator" }),
-      iconButton("close", "Close the operator panel", () => show(false)),
+      h("h2", { text: "Break things" }),
+      iconButton("close", "Close", () => show(false)),
     ),
-    h("h3", { text: "Misbehave" }),
+    h("p", { class: "dim", text: "What does the bot do when Discord fails? Nothing here lasts." }),
     form,
     h("div", { class: "row" }, deeds),
     said,
@@ -106,7 +105,7 @@ export function createOperator() {
 
   function show(shown) {
     panel.hidden = !shown;
-    document.body.classList.toggle("operator-open", shown);
+    document.body.classList.toggle("faults-open", shown);
     toggle.setAttribute("aria-expanded", String(shown));
     clearInterval(timer);
     if (!shown) return toggle.focus();
