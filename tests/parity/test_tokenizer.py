@@ -68,7 +68,7 @@ def test_padding_is_the_references_if_two_files_disagree(
 def test_ids_of_any_text_are_the_references(folder: Path, reference: CLIPTokenizer) -> None:
     tokenizer = Tokenizer.load(folder)
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(st.text(max_size=120))
     def check(text: str) -> None:
         assert tokenizer.encode(text).tolist() == ids_of(reference, text)
@@ -103,7 +103,6 @@ def test_emphasis_changes_no_ids(written: str, meant: str, folder: Path, referen
     st.text(max_size=80)
     | st.text(st.sampled_from("aÃ©â€œΣς&;<>ampltqo #39İ한글色م\u3000\x85\x1c\u0301"), max_size=80)
 )
-@settings(deadline=None)
 @example("빨간 동그라미 &amp;amp; caf\u00c3\u00a9 \u201cﬁne\u201d")
 @example("نجمة، &lt;b&gt; \x00\x1f ｆｕｌｌ　ｗｉｄｔｈ（１）")
 def test_cleaning_is_that_of_clips_own_code(text: str) -> None:

@@ -116,7 +116,7 @@ def test_any_text_is_either_in_the_chunks_or_cut(tokenizer: Tokenizer) -> None:
     )
     syntax = st.lists(parts, max_size=200).map("".join)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(syntax, st.integers(1, 3))
     def check(text: str, max_chunks: int) -> None:
         prompt = read_prompt(text)

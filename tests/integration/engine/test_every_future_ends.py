@@ -250,7 +250,7 @@ events = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(events=st.dictionaries(st.integers(0, 90), events, max_size=8))
 def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, Event]) -> None:
     spend(events)

@@ -62,7 +62,7 @@ def request_of(data: GenerationData) -> Request:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(request=requests)
 def test_own_picture_gives_its_request_back(request: Request) -> None:
     data = read_picture(encode_png(PIXELS, request))
@@ -200,7 +200,7 @@ formats = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=1000)
+@settings(max_examples=200)
 @given(begin=formats, rest=st.binary(max_size=400))
 def test_any_file_gives_data_or_one_error(begin: bytes, rest: bytes) -> None:
     try:
@@ -233,7 +233,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300)
 @given(text=st.lists(st.one_of(pieces, st.text(max_size=20)), max_size=60).map("".join))
 def test_any_text_gives_data_or_one_error(text: str) -> None:
     try:
@@ -291,7 +291,7 @@ nodes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300)
 @given(
     found=st.one_of(st.dictionaries(names, values), st.dictionaries(st.sampled_from(["1", "2", "3"]), nodes))
 )
