@@ -62,12 +62,13 @@ async def finished(served: Served, member: Member, prompt: str, **options: Any) 
     return job, await member.message_of(interaction, shows_result)
 
 
-def give_role(sandbox: Sandbox, user_id: int, permissions: Permission) -> None:
-    """Give a member a role with these rights; before the bot is told of the server."""
+def give_role(sandbox: Sandbox, user_id: int, permissions: Permission) -> int:
+    """Give a member a role with these rights, before the bot is told of the server; return the role's id."""
     world = sandbox._core.world
     role = Role(id=ROLE_IDS + len(world.roles), name="of tests", permissions=int(permissions), position=1)
     world.roles[role.id] = role
     world.members[user_id].roles += (role.id,)
+    return role.id
 
 
 def offer_to_all(sandbox: Sandbox) -> None:

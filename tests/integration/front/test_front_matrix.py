@@ -271,7 +271,7 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Wei moderates, Omar may manage the messages of one channel, Mina owns the server."""
     give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
-    lenient._core.world.channels[ART].overwrites[OMAR] = (int(Permission.MANAGE_MESSAGES), 0)
+    lenient.appoint("art", "omar")
     config = Config.parse(UNLIMITED)
     async with serving(lenient, store, artifacts, config) as served, Member(lenient.address, "Ravi") as ravi:
         job, message = await finished(served, ravi, "a boat")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from front_tools import (
-    ROLE_IDS,
     ephemeral,
     fields,
     finished,
@@ -35,9 +34,7 @@ BY = By(actor_id=MINA, guild_id=GUILD_ID)
 @pytest.fixture(autouse=True)
 def artist(lenient: Sandbox) -> int:
     """A role that Ravi has; Omar may manage messages, not the server."""
-    give_role(lenient, RAVI, Permission(0))
-    role = lenient._core.world.members[RAVI].roles[-1]
-    assert role >= ROLE_IDS
+    role = give_role(lenient, RAVI, Permission(0))
     give_role(lenient, OMAR, Permission.MANAGE_MESSAGES)
     return role
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from front_tools import Message, ephemeral, fields, give_role, offer_to_all, refusal, refused_form, text_of
+from sandbox_tools import ART, CHANNEL_IDS
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -159,9 +160,7 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
     async with serving(sandbox, store, artifacts, Config()) as served:
         with pytest.raises(RefusedByClient):
             await ravi.use("session open")
-        assert await opens(omar, where="here", minutes="10", role=str(MODERATORS_ID)) == str(
-            next(each.id for each in served.sandbox._core.world.channels.values() if each.name == "art")
-        )
+        assert await opens(omar, where="here", minutes="10", role=str(MODERATORS_ID)) == ART
         await shows(ravi, "art", f"Host: <@{OMAR}>", "The round ends <t:")
         assert "Moderators" in await refusal(ravi, await ravi.imagine(prompt="a boat"))
         await omar.use("session pause")
@@ -223,21 +222,6 @@ async def test_rounds_pauses_and_the_end_are_announced_in_the_channel(
         await shows(ravi, place, announced)
 
 
-async def test_a_member_without_the_right_is_told_what_leading_needs(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, *, mina: Member, ravi: Member, omar: Member
-) -> None:
-    give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
-    async with serving(sandbox, store, artifacts, Config()):
-        await opens(omar, where="here")
-        assert "manage messages here" in await refusal(omar, await omar.use("session host"))
-        offer_to_all(sandbox)
-        assert "permission Manage Events" in await refusal(ravi, await ravi.use("session open"))
-        assert "Only the host" in await refusal(ravi, await ravi.use("session pause"))
-        assert "If Discord does not offer you **/session**" in text_of(
-            await mina.message_of(await mina.use("help", topic="moderators"))
-        )
-
-
 async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:
     for filled, said in (
         ({"minutes": "ten"}, "not the length of a round"),
@@ -250,16 +234,11 @@ async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina:
         answer = await mina.submit(form, **typed)
         assert said in await refusal(mina, answer)
         assert fields(await refused_form(mina, answer)).items() >= typed.items()
-    assert await served.store.sessions.here(int(mina_channel(served))) is None
+    assert await served.store.sessions.here(int(ART)) is None
     served.sandbox.forbid("art", Permission.CREATE_PUBLIC_THREADS)
     form = await mina.modal_of(await mina.use("session open"))
     answer = await mina.submit(form, theme="boats", minutes="", quota="2")
     assert "public threads" in text_of(await mina.message_of(answer))
-
-
-def mina_channel(served: Served) -> int:
-    channels = served.sandbox._core.world.channels.values()
-    return next(each.id for each in channels if each.name == "art")
 
 
 async def test_a_reviewed_session_holds_its_pictures_and_counts_them(served: Served, mina: Member) -> None:
@@ -269,7 +248,7 @@ async def test_a_reviewed_session_holds_its_pictures_and_counts_them(served: Ser
         await served.paint_one()
     await mina.use("session next")
     await shows(mina, "art", "Pictures of round 1", "withheld or waits for moderators")
-    session = await served.store.sessions.here(mina_channel(served))
+    session = await served.store.sessions.here(int(ART))
     assert session is not None
     assert session.phase is Phase.RESTING
     assert await served.store.showing.entries(session.id) == []
@@ -322,10 +301,10 @@ async def test_a_session_in_another_channel_needs_the_rights_of_the_person_and_o
     sandbox: Sandbox, served: Served, mina: Member, omar: Member
 ) -> None:
     give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
-    general = next(each.id for each in served.sandbox._core.world.channels.values() if each.name == "general")
+    general = CHANNEL_IDS["general"]
     forum = sandbox.open_forum("gallery")
-    thread = await opens(omar, theme="boats", where="thread", channel_=str(general))
-    assert [each["parent_id"] for each in await posts(mina, thread)] == [str(general)]
+    thread = await opens(omar, theme="boats", where="thread", channel_=general)
+    assert [each["parent_id"] for each in await posts(mina, thread)] == [general]
     sandbox.shut_out("gallery", "omar")
     assert "not write in" in await tries(omar, forum)
     sandbox.forbid("gallery", Permission.SEND_MESSAGES)
