@@ -112,18 +112,6 @@ async def test_every_mistake_is_logged_and_nothing_changes(
     assert caplog.records[-1].getMessage() == "the configuration stays as it was"
 
 
-async def test_a_model_that_cannot_be_read_changes_nothing(
-    process: Process, reloading: Reloading, caplog: pytest.LogCaptureFixture
-) -> None:
-    process.unprepared = UnreadableCheckpoint("There is no checkpoint here.")
-    await reloading.reload()
-    assert process.taken == []
-    assert [record.getMessage() for record in caplog.records] == [
-        "There is no checkpoint here.",
-        "the configuration stays as it was",
-    ]
-
-
 async def test_the_hub_refuses_a_checkpoint_whose_name_comes_from_a_variable(
     process: Process,
     reloading: Reloading,

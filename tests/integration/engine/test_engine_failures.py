@@ -102,18 +102,6 @@ def test_an_image_that_breaks_the_devices_fails_and_no_other_with_it(
         breaking.result(DEADLINE)
 
 
-def test_out_of_memory_halves_the_seats_and_loses_no_request(engine: Engine, lane: SabotagedLane) -> None:
-    before = [pixels_of(engine, request) for request in VARIED]
-    told: list[Progress] = []
-    lane.shortages = 1
-    futures = [engine.submit(request, on_progress=told.append) for request in VARIED]
-    for future, expected in zip(futures, before, strict=True):
-        pixels = future.result(DEADLINE).pixels.astype(int)
-        assert abs(pixels - expected).max() <= 1, "another number of seats may round otherwise"
-    assert engine.capacity(PLAIN.lane) == 2
-    assert {each.trouble for each in told if each.trouble} == {Trouble.OUT_OF_MEMORY}
-
-
 def pixels_of(engine: Engine, request: Request) -> Any:
     return engine.submit(request).result(DEADLINE).pixels.astype(int)
 

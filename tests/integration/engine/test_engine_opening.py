@@ -340,15 +340,3 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
     engine.close(drain=False)
     left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
     assert left <= {"sdjax-decode"}, "the interpreter itself waits for a pool's threads"
-
-
-def test_a_draining_close_also_paints_requests_that_wait_for_a_lane(
-    open_engine: Open, late_lane: Gate
-) -> None:
-    engine = open_engine()
-    waiting = engine.submit(UNGUIDED)
-    closing = threading.Thread(target=engine.close, kwargs={"drain": True})
-    closing.start()
-    late_lane.opened.set()
-    closing.join(DEADLINE)
-    assert waiting.result(0).request == UNGUIDED

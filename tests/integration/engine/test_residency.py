@@ -186,23 +186,6 @@ def test_a_model_that_needs_all_memory_never_shares_the_devices_again(compiler: 
     assert (first.resident, second.resident) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("given", "most", "size", "advised"),
-    [(1000, 1000, 900, False), (1000, 2000, 900, False), (1000, 2000, 1500, True), (None, None, 900, False)],
-)
-def test_a_larger_budget_is_advised_only_where_the_given_one_was_the_limit(
-    given: int | None, most: int | None, size: int, *, advised: bool
-) -> None:
-    mesh = devices.open_mesh()
-    residency = Residency(mesh, given, most=most)
-    for name in ("first", "second"):
-        residency.adopt(name, tree(mesh, residency, 100))
-    assert residency.leave_alone("second"), "which lowers the budget"
-    with pytest.raises(DevicesFailed) as raised:
-        residency.adopt("large", tree(mesh, residency, size // 4))
-    assert str(raised.value).endswith(", or raise device_memory_gib.") == advised
-
-
 def test_an_arriving_model_is_in_the_account_from_its_first_byte(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 100)
     residency.adopt("first", tree(compiler.mesh, residency, 10))

@@ -127,16 +127,6 @@ async def test_a_private_picture_is_seen_by_its_owner_alone(
     assert not [seen for seen in await omar.messages() if "a secret" in text_of(seen)]
 
 
-async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
-    served: Served, yuna: Member, ravi: Member
-) -> None:
-    told = await refusal(yuna, await yuna.imagine(prompt="a cat", size="enormous"))
-    assert told.startswith("“enormous”은(는) 가로x세로 크기도")
-    assert "128x128 (1:1)" in told
-    assert await ravi.messages() == []
-    assert await served.store.jobs.active() == []
-
-
 async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_message(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, omar: Member
 ) -> None:

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
-from recipe_messages import FILES
 from serving import Served, serving, until
 
 from bot.config import Config, DiscordConfig
-from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
-from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.client import Member
 from bot.sandbox.community import GROUP, GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -91,41 +89,3 @@ async def test_in_a_server_that_silences_external_apps_the_answer_is_private(
     assert job.origin.private
     assert ephemeral(message)
     assert message["id"] not in [each["id"] for each in await omar.messages()]
-
-
-async def test_cancelling_in_a_group_is_for_the_person_who_asked(
-    along: Served, group: str, ravi: Member, omar: Member
-) -> None:
-    message = await queued(ravi, "a boat")
-    job = await job_of(along.store, "a boat")
-    await omar.press(message, "Cancel")
-    await omar.wait_for_message(lambda said: "Only the person who asked" in text_of(said), channel=GROUP.name)
-    await ravi.press(message, "Cancel")
-
-    async def cancelled() -> bool:
-        return (await along.store.jobs.get(job.id)).state is State.CANCELLED
-
-    await until(cancelled)
-
-
-async def test_without_the_setting_no_command_is_user_installable(served: Served, ravi: Member) -> None:
-    for command in (await ravi.state())["commands"]:
-        assert command["integration_types"] == [0]
-        assert command["contexts"] == [0, 1]
-
-
-async def test_the_menus_of_messages_work_in_a_group(
-    along: Served, group: str, ravi: Member, omar: Member
-) -> None:
-    message = await omar.say("a kite\nSteps: 9, Sampler: Euler, Seed: 5", ("own.png", FILES["own.png"]))
-    form = await ravi.modal_of(await ravi.menu(message, "Use this recipe"))
-    await ravi.message_of(await ravi.submit(form))
-    assert (await job_of(along.store, "a kite")).recipe.num_inference_steps == 9
-    form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
-    await ravi.message_of(await ravi.submit(form, prompt="a red kite"))
-    assert (await job_of(along.store, "a red kite")).recipe.init_image is not None
-    _, result = await finished(along, ravi, "a boat")
-    form = await ravi.modal_of(await ravi.menu(result, "Use this recipe"))
-    await ravi.message_of(await ravi.submit(form, prompt="a ship"))
-    with pytest.raises(RefusedByClient, match="there are: none"):
-        await omar.menu(message, "Use this recipe")

@@ -52,16 +52,6 @@ async def test_a_star_reaction_marks_a_result_until_it_is_removed(
     assert await served.store.favourites.of(RAVI) == []
 
 
-async def test_a_favourite_that_its_author_deletes_is_gone(
-    served: Served, ravi: Member, omar: Member
-) -> None:
-    job, message = await finished(served, ravi, "a boat")
-    await refusal(omar, await omar.press(message, "More", values=["star"]))
-    assert await served.store.favourites.of(OMAR) == [job.id]
-    await served.store.erasure.erase([job.id])
-    assert "You have no favourites yet" in await starred(omar)
-
-
 async def test_words_that_a_rule_holds_are_nobody_elses_favourite_or_recipe(
     served: Served, ravi: Member, omar: Member
 ) -> None:

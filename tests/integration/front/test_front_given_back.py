@@ -140,22 +140,6 @@ async def test_a_refused_remix_keeps_its_parent_and_a_second_refusal_its_words(
     assert job.origin.parent.message_id == int(message["id"])
 
 
-async def test_the_menus_of_a_refused_form_keep_what_was_chosen(served: Served, mina: Member) -> None:
-    form = await mina.modal_of(await mina.use("policy set", what="more"))
-    chosen = {"language": "2", "flagged": "3", "weight": "much"}
-    refused = await refused_form(mina, await mina.submit(form, **chosen))
-    assert fields(refused) == {**fields(form), **chosen}
-
-
-async def test_a_long_list_of_a_refused_rule_comes_back_whole(served: Served, mina: Member) -> None:
-    form = await mina.modal_of(await mina.use("rules add", name="Blades"))
-    terms = "\n".join(f"word{number:04d}" for number in range(440))
-    also = "\n".join(["x" * 101, *(f"also{number:04d}" for number in range(400))])
-    submitted = await mina.submit(form, name="Blades", terms=terms, also=also)
-    assert "words or phrases" in await refusal(mina, submitted)
-    assert fields(await refused_form(mina, submitted)) == {"name": "Blades", "terms": terms, "also": also}
-
-
 async def test_words_come_back_while_the_queue_is_away(
     served: Served, mina: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:

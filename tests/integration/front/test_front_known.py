@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import PIL.Image
 from front_tools import refusal, text_of
 from results import shows_result
@@ -15,9 +14,8 @@ from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
-from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
+from bot.store.rows.audit import Act
 from bot.store.rows.hashes import Hashes
-from sdjax_engine.images import encode_png
 
 MENU = "Whose picture is this?"
 NOBODY = "No kept request of this server has a picture like this."
@@ -135,31 +133,3 @@ async def test_pictures_are_blocked_shown_and_removed_by_name(
     assert "unblocked the picture" in log
     assert "settled" in log
     await ravi.message_of(await ravi.imagine(prompt="a tiger", image=leak))
-
-
-async def test_what_the_operator_blocks_is_refused_everywhere_and_is_not_the_servers_to_remove(
-    served: Served, mina: Member, ravi: Member
-) -> None:
-    bad = shapes(5)
-    await served.store.known.block(hash_of(bad), By(actor_id=OPERATOR, guild_id=EVERYWHERE))
-    for channel in ("art", "dm"):
-        await ravi.imagine(prompt="a tiger", image=("bad.png", file_of(bad)), channel=channel)
-        await ravi.wait_for_message(lambda message: BLOCKED in text_of(message), channel=channel)
-    assert "No picture is blocked here." in await refusal(mina, await mina.use("known show"))
-    assert await served.store.jobs.active() == []
-
-
-async def test_two_pictures_of_one_message_that_are_alike_have_one_button(
-    served: Served, mina: Member, ravi: Member
-) -> None:
-    interaction = await ravi.imagine(prompt="a boat", variants=2)
-    await ravi.message_of(interaction)
-    grey = PIL.Image.fromarray(np.full((128, 128, 3), 128, np.uint8))
-    for _ in range(2):
-        (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
-        name = await served.artifacts.put(encode_png(np.asarray(grey), claim.request), ".png")
-        hashes = Hashes(result=hash_of(grey))
-        await served.store.leases.complete(claim, artifact=name, seconds=1.0, hashes=hashes)
-    message = await ravi.message_of(interaction, shows_result)
-    told = await refusal(mina, await mina.menu(message, MENU))
-    assert told.count("asked for it, as picture") == 2

@@ -185,25 +185,6 @@ async def test_a_typed_address_is_never_fetched(
     assert [address.startswith(f"{served.sandbox.address}/external/") for address in asked] == [True]
 
 
-async def test_the_limits_are_those_of_imagine(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    config = Config.parse({"pictures": {"max_bytes": 1 << 12, "max_pixels": 10_000}})
-    async with serving(sandbox, store, artifacts, config):
-        heavy = await ravi.say("", ("cat.png", bytes(1 + (1 << 12))))
-        assert await told(ravi, heavy) == "“cat.png” is larger than 0.003906 MB: send a smaller file."
-        for file, sentence in (
-            (
-                picture(size=(101, 100)),
-                "“cat.png” has more than 0.01 million pixels: send a smaller picture.",
-            ),
-            (b"#!/bin/sh", "“cat.png” is not a picture that can be read: send a PNG, JPEG or WebP file."),
-        ):
-            form = await opened(ravi, await ravi.say("", ("cat.png", file)))
-            assert await refusal(ravi, await ravi.submit(form, prompt="a cat")) == sentence
-        assert await store.jobs.active() == []
-
-
 async def test_limits_changed_while_the_form_is_open_apply(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:

@@ -201,23 +201,6 @@ async def test_a_list_is_stored_drawn_from_by_the_seed_and_removed(
     assert told.startswith("There is no list “colour”")
 
 
-async def test_alternatives_draw_from_lists_and_take_a_style(
-    served: Served, mina: Member, ravi: Member
-) -> None:
-    await add_list(mina, "animal", "cat")
-    form = await mina.modal_of(await mina.use("style add", name="Ink"))
-    await refusal(mina, await mina.submit(form, name="Ink", prompt="ink of {prompt}", settings="steps 9"))
-    form = await form_of(ravi, prompt="{red, blue} __animal__", style="ink")
-    await ravi.submit(form)
-    await ravi.wait_for_message(lambda message: "ink of blue cat" in text_of(message))
-    recipes = [job.recipe for job in await jobs_of(served.store)]
-    assert [(recipe.prompt, recipe.style) for recipe in recipes] == [
-        ("ink of red cat", "Ink"),
-        ("ink of blue cat", "Ink"),
-    ]
-    assert {recipe.num_inference_steps for recipe in recipes} == {9}
-
-
 async def test_saved_settings_that_do_not_suit_are_named_once_for_all_prompts(
     served: Served, ravi: Member
 ) -> None:

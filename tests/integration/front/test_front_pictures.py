@@ -102,17 +102,6 @@ async def test_the_message_names_the_start_picture_and_again_keeps_it(
     assert again.recipe.seed != 5
 
 
-async def test_vary_paints_variations_for_the_presser(served: Served, ravi: Member, omar: Member) -> None:
-    job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
-    answer = await omar.message_of(await omar.press(message, "Vary"))
-    assert "Queued, 1st" in text_of(answer)
-    varied = await job_of(served.store, "a boat")
-    assert varied.recipe.init_image == job.images[0].artifact
-    assert (varied.recipe.strength, varied.recipe.num_inference_steps) == (0.5, 9)
-    assert varied.recipe.seed != 5
-    assert str(varied.origin.user_id) == (await omar.state())["me"]["id"]
-
-
 async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_it_is_alone(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:

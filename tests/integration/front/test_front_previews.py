@@ -132,15 +132,3 @@ def test_previews_of_checked_models_have_only_a_few_cells_of_colour() -> None:
     assert fine.size == (96, 64)
     assert max(coarse.size) == COARSE_SIDE
     assert coarse.size == (16, 11)
-
-
-async def test_every_job_of_a_channel_gets_its_previews(served: Served, mina: Member, ravi: Member) -> None:
-    claims: list[Claim] = []
-    for member, prompt in ((mina, "a crab"), (ravi, "a fish"), (mina, "a bird")):
-        claims += (await painting(served, member, prompt))[1]
-    await beat(served, 3, {claim: preview_of(RED) for claim in claims})
-
-    async def all_shown() -> bool:
-        return sum(map(has_picture, await mina.messages())) == 3
-
-    await until(all_shown)

@@ -182,25 +182,6 @@ async def test_a_result_delivered_during_the_deletion_is_deleted_too(
     await until(gone)
 
 
-async def test_a_server_that_has_the_bot_again_is_noted(
-    served: Served, sandbox: Sandbox, ravi: Member
-) -> None:
-    await finished(served, ravi, "a boat")
-    sandbox.kick()
-
-    async def noted() -> bool:
-        return await served.store.erasure.departed(before=served.store.clock() + 1) == [GUILD_ID]
-
-    await until(noted)
-    sandbox.invite()
-
-    async def forgotten() -> bool:
-        return await served.store.erasure.departed(before=served.store.clock() + 1) == []
-
-    await until(forgotten)
-    await queued(ravi, "a hill")
-
-
 async def confirmed(member: Member) -> None:
     """Ask for the deletion of everything, and press the button that does it."""
     await member.press(await asked_about(member), "Delete everything")

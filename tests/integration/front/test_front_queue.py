@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
+from front_tools import Message, ephemeral, job_of, queued, text_of
 from results import shows_result
 from serving import Served, until
 
@@ -147,23 +147,6 @@ async def test_a_request_that_was_partly_painted_says_so_when_it_is_cancelled(
     assert "2 of 3 pictures were cancelled." in text_of(shown)
     listed = await ravi.message_of(await ravi.use("history"))
     assert "3 pictures · painted: 1, cancelled: 2 · " in text_of(listed)
-
-
-async def test_only_a_moderator_can_cancel_anothers_request(
-    served: Served, ravi: Member, omar: Member, mina: Member
-) -> None:
-    await queued(ravi, "a boat")
-    job = await job_of(served.store, "a boat")
-    told = await refusal(omar, await omar.use("cancel", job=job.id))
-    assert told == "Only the person who asked for this picture, or a moderator, can do that."
-    assert await omar.autocomplete("cancel", "job", "") == []
-    assert (await served.store.jobs.get(job.id)).state is State.WAITING
-
-    assert [choice["value"] for choice in await mina.autocomplete("cancel", "job", "")] == [job.id]
-    await mina.message_of(await mina.use("cancel", job=job.id))
-    assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
-    told = await refusal(omar, await omar.use("cancel", job=job.id))
-    assert told == "Only the person who asked for this picture, or a moderator, can do that."
 
 
 async def test_a_moderator_of_one_channel_has_no_rights_in_another(

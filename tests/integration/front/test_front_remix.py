@@ -58,15 +58,6 @@ async def test_a_remix_keeps_the_start_picture_and_its_strength(served: Served, 
     assert (recipe.init_image, recipe.strength) == (job.recipe.init_image, 0.4)
 
 
-async def test_a_private_result_is_remixed_privately_and_by_its_owner_alone(
-    served: Served, ravi: Member
-) -> None:
-    _, message = await finished(served, ravi, "a secret", private=True)
-    form = await ravi.modal_of(await ravi.press(message, "Remix"))
-    answer = await ravi.message_of(await ravi.submit(form, prompt="another secret"))
-    assert ephemeral(answer)
-
-
 async def test_size_model_and_sampler_are_chosen_in_menus(served: Served, ravi: Member, yuna: Member) -> None:
     _, message = await finished(served, ravi, "a boat")
     (offer,) = served.bot.services.offers

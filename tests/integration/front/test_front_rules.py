@@ -169,8 +169,3 @@ async def test_moderators_can_show_try_and_remove_rules(served: Served, mina: Me
     assert await refusal(mina, await mina.use("rules remove", name="No gore")) == "Removed: the rule No gore."
     assert "no rule “No gore”" in await refusal(mina, await mina.use("rules remove", name="No gore"))
     await ravi.message_of(await ravi.imagine(prompt="blood"))
-
-
-async def test_an_invalid_rule_is_refused(served: Served, mina: Member) -> None:
-    assert "words or phrases, one a line" in await add(mina, "x", "y" * 200)
-    assert await served.store.prompt_rules.of(GUILD_ID) == []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from front_tools import delete, ephemeral, fields, finished, job_of, refusal, refused_form, text_of
+from front_tools import ephemeral, fields, finished, job_of, refusal, refused_form, text_of
 from recipe_messages import A1111, FILES, GRAPH, MENU, NONE, opened, png, said, told
 from serving import Served, serving
 
@@ -184,15 +184,6 @@ async def test_a_slow_file_gets_an_answer_whose_button_opens_the_form(
     assert sentence == "The bot no longer knows this form: choose it in the menu of the message again."
 
 
-async def test_a_slow_file_without_a_recipe_gets_the_sentence(
-    served: Served, ravi: Member, slow: asyncio.Event
-) -> None:
-    interaction = await ravi.menu(await ravi.say("", ("plain.png", png())), MENU)
-    await ravi.message_of(interaction, lambda message: bool(message["flags"] & 128))
-    slow.set()
-    assert await refusal(ravi, interaction) == NONE
-
-
 async def test_a_form_over_changed_limits_is_refused_and_returned(served: Served, ravi: Member) -> None:
     form = await opened(ravi, await ravi.say("a boat\nSteps: 33, Sampler: Euler, Size: 128x128"))
     offer = served.bot.services.offers[0]
@@ -210,14 +201,3 @@ async def test_a_form_works_after_its_message_was_deleted(served: Served, ravi: 
     form = await opened(ravi, said_before)
     await mina.delete(said_before)
     assert "Queued" in text_of(await ravi.message_of(await ravi.submit(form)))
-
-
-async def test_an_open_form_is_painted_although_its_result_was_deleted(
-    served: Served, ravi: Member, omar: Member
-) -> None:
-    job, message = await finished(served, ravi, "a boat")
-    form = await opened(omar, message)
-    await delete(ravi, message)
-    assert (await served.store.jobs.get(job.id)).deleted_at is not None
-    remixed = await omar.message_of(await omar.submit(form, prompt="a red boat"))
-    assert "Queued" in text_of(remixed)

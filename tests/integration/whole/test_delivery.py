@@ -28,7 +28,6 @@ from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.images import encode_png, read_recipe
-from sdjax_engine.request import Trouble
 
 Message = dict[str, Any]
 PROMPT = "a red heart left of a blue star"
@@ -189,16 +188,6 @@ async def test_progress_that_is_late_is_dropped_and_the_newest_shown(
     assert steps == sorted(steps, key=int)
 
 
-async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: Served, yuna: Member) -> None:
-    await ask(yuna, served.store)
-    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
-    await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.FAILED})
-    said = "장치에 오류가 났습니다. 한 번 더 시도합니다."
-    await yuna.wait_for_message(lambda message: said in text_of(message))
-    await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
-    await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
-
-
 async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:
@@ -239,15 +228,6 @@ async def test_a_deleted_message_is_not_replaced(served: Served, mina: Member, o
     await mina.delete(queued)
     assert await outcome(served, job, outcomes) == "message_deleted"
     assert await mina.messages() == []
-
-
-async def test_without_access_to_the_channel_the_result_is_a_direct_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
-) -> None:
-    _, job = await ask(mina, served.store)
-    sandbox.misbehave(expire_tokens=True)
-    sandbox.forbid("art")
-    assert await outcome(served, job, outcomes) == "sent_directly"
 
 
 async def test_a_new_message_whose_answer_was_lost_is_posted_once(

@@ -135,12 +135,6 @@ def test_a_picture_is_started_from_masked_and_enlarged_and_names_a_signed_start_
     assert actions[1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
 
 
-def test_a_mask_needs_a_picture(imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    PIL.Image.new("L", (64, 64), 255).save(tmp_path / "mask.png")
-    assert imagine(PROMPT, "--mask", "mask.png") == 2
-    assert "--mask needs --image" in capsys.readouterr().err
-
-
 def test_only_what_the_picture_needs_is_compiled(
     tiny_checkpoint: Path, program_folder: Path, tmp_path: Path
 ) -> None:
@@ -255,10 +249,3 @@ def test_an_unreadable_checkpoint_is_one_sentence(
     told = capsys.readouterr().err
     assert told.startswith("sdjax-bot: ")
     assert told.count("\n") == 1
-
-
-def test_a_size_that_the_demo_does_not_paint_is_a_mistake_of_the_command(
-    imagine: Imagine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert imagine(PROMPT, "--size", "512x512", model=Path("demo")) == 2
-    assert "128x128" in capsys.readouterr().err
