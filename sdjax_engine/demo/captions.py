@@ -6,6 +6,7 @@ so that the text encoder learns more than one way to say the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -44,18 +45,18 @@ def _words(**words: str) -> Words:
 
 
 def _name(thing: Thing, language: Language, shapes: Words, choice: Choice) -> str:
-    return choice.of(shapes[thing.name] if thing.colour else OBJECTS[thing.name].names[language])
+    return choice.of(shapes[thing.name] if thing.is_shape else OBJECTS[thing.name].names[language])
 
 
 def _is_animal(thing: Thing) -> bool:
-    return not thing.colour and OBJECTS[thing.name].kind == "animals"
+    return not thing.is_shape and OBJECTS[thing.name].kind == "animals"
 
 
 # English
 
 _EN_SIZES = _words(small="small|little|tiny", large="large|big|huge")
 _EN_RELATIONS = _words(
-    left_of="left of|to the left of|on the left of|and",
+    left_of="left of|to the left of|on the left of|and|and|next to|beside|with",
     right_of="right of|to the right of|on the right of",
     above="above|over|on top of",
     below="below|under|beneath",
@@ -71,8 +72,8 @@ _EN_GROUNDS = _words(
 )
 _EN_STYLES = _words(
     black_and_white="black and white|in black and white",
-    pixel_art="pixel art|in pixels",
-    pencil_sketch="pencil sketch|pencil drawing|sketch",
+    pixel_art="pixel art|in pixels|pixel art style",
+    pencil_sketch="pencil sketch|pencil drawing|sketch|in pencil",
     blueprint="blueprint|as a blueprint",
 )
 _EN_SHAPES = {shape: (shape,) for shape in SHAPES}
@@ -92,6 +93,13 @@ _EN_UNCOUNTED = frozenset(
         "yarn",
         "wood",
         "rain",
+        "broccoli",
+        "luggage",
+        "meat",
+        "ramen",
+        "tennis",
+        "pong",
+        "bowling",
     }
 )
 _EN_PLURALS = frozenset(
@@ -120,15 +128,28 @@ _EN_PLURALS = frozenset(
         "eyes",
     }
 )
-_EN_IRREGULAR = {"mouse": "mice", "wolf": "wolves", "leaf": "leaves", "tooth": "teeth", "snowman": "snowmen"}
-_EN_SAME = frozenset({"fish", "sheep", "deer", "shrimp", "squid"})
+_EN_IRREGULAR = {
+    "mouse": "mice",
+    "wolf": "wolves",
+    "leaf": "leaves",
+    "loaf": "loaves",
+    "scarf": "scarves",
+    "tooth": "teeth",
+    "snowman": "snowmen",
+    "die": "dice",
+    "bow and arrow": "bows and arrows",
+}
+_EN_SAME = frozenset({"fish", "jellyfish", "sheep", "deer", "shrimp", "squid"})
+_EN_STARTS = ("a picture of", "a drawing of", "a photo of", "an image of", "draw", "paint")
 
 
 def english_plural(name: str) -> str:
     """Return the plural of a name of an object."""
-    head, of, rest = name.partition(" of ")
+    if name in _EN_IRREGULAR:
+        return _EN_IRREGULAR[name]
+    head, link, rest = re.split(r"( of | with |$)", name, maxsplit=1)
     *before, noun = head.split(" ")
-    return " ".join([*before, _plural_noun(noun)]) + of + rest
+    return " ".join([*before, _plural_noun(noun)]) + link + rest
 
 
 def _plural_noun(noun: str) -> str:
@@ -158,28 +179,35 @@ def _english(scene: Scene, choice: Choice) -> str:
             f"on {_article(scene.ground)} background",
             f"on {scene.ground}",
             f"{scene.ground} background",
+            f"with {_article(scene.ground)} background",
         )
         text = f"{text} {choice.of(plain if scene.ground in COLOURS else _EN_GROUNDS[scene.ground])}"
     if scene.style:
         style = choice.of(_EN_STYLES[scene.style])
-        early = choice.sometimes(0.3) and not style.startswith(("in ", "as "))
-        text = f"{style} of {text}" if early else f"{text}, {style}"
-    return f"a picture of {text}" if choice.sometimes(0.04) else text
+        if choice.sometimes(0.3) and not style.startswith(("in ", "as ")) and not style.endswith(" style"):
+            picture = " picture" if style == "black and white" else ""
+            return f"{style}{picture} of {text}"
+        text = f"{text}, {style}"
+    return f"{choice.of(_EN_STARTS)} {text}" if choice.sometimes(0.06) else text
 
 
 def _english_thing(thing: Thing, choice: Choice) -> str:
     size = choice.of(_EN_SIZES[thing.size]) if thing.size else ""
     name = _name(thing, "en", _EN_SHAPES, choice)
     if thing.count > 1:
-        number = {2: ("two", "2"), 3: ("three", "3")}[thing.count]
-        return " ".join(filter(None, (choice.of(number), size, thing.colour, english_plural(name))))
+        plural = english_plural(name)
+        number = choice.of({2: ("two", "2"), 3: ("three", "3")}[thing.count])
+        if thing.count == 2 and plural != name and choice.sometimes(0.1):
+            number = ""
+        return " ".join(filter(None, (number, size, thing.colour, plural)))
     words = " ".join(filter(None, (size, thing.colour, name)))
     bare = {*name.split(" ")} & (_EN_PLURALS | _EN_UNCOUNTED) and " of " not in name
     return words if bare or choice.sometimes(0.12) else _article(words)
 
 
 def _article(words: str) -> str:
-    return f"an {words}" if words[0] in "aeiou" and not words.startswith("u") else f"a {words}"
+    vowel = words[0] in "aeiou" and not words.startswith(("uni", "ufo", "uku"))
+    return f"an {words}" if vowel or words.startswith("hour") else f"a {words}"
 
 
 # Korean
@@ -259,8 +287,8 @@ def _korean_thing(thing: Thing, choice: Choice) -> str:
     if thing.count == 1:
         return words
     number, alone = {2: ("두", "둘"), 3: ("세", "셋")}[thing.count]
-    counted = f"{number} {'마리' if _is_animal(thing) else '개'}"
-    return f"{words} {choice.of((counted, alone, f'{thing.count}개'))}"
+    counter = "마리" if _is_animal(thing) else "개"
+    return f"{words} {choice.of((f'{number} {counter}', alone, f'{thing.count}{counter}'))}"
 
 
 def _with(words: str) -> str:

@@ -88,10 +88,18 @@ class Place:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """Every object whose picture is there, and every shape in the colours that the style can show."""
-        colours = COLOURS if self._style in IN_COLOUR else (self._thing.colour or "red",)
-        shapes = [Candidate(shape, colour) for shape, colour in product(SHAPES, colours)]
-        return shapes + [Candidate(name, "") for name in OBJECTS if self._sprites.folder is not None]
+        """Every shape, and every object whose picture is there, in the colours that the style can show.
+
+        Objects are compared as they are and in the colour of the scene's thing, and its own object in every
+        colour. A style that hides colours cannot show whether an object has one: all have that of the thing.
+        """
+        thing, hides_colours = self._thing, self._style not in IN_COLOUR
+        known = list(product(SHAPES, [thing.colour or "red"] if hides_colours else COLOURS))
+        if self._sprites.folder is not None:
+            coloured = "" if thing.is_shape else thing.colour
+            known += product(OBJECTS, [coloured] if hides_colours else ["", coloured])
+            known += [] if hides_colours else product([thing.name], COLOURS)
+        return list(dict.fromkeys(Candidate(*each) for each in known))
 
     def drawn(self, candidate: Candidate, scale: float) -> Floats:
         """Return the cells of the square with a thing drawn in it."""

@@ -42,24 +42,43 @@ class Sprites:
         return self.sprite(thing.name, thing.colour, round(radius * 4) / 4)
 
     def _sprite(self, name: str, colour: str, radius: float) -> Image.Image:
-        if colour:
+        if Thing(name=name, colour=colour).is_shape:
             mask = silhouette(name, radius)
             picture = Image.new("RGBA", mask.size, (*COLOURS[colour], 0))
             picture.putalpha(mask)
             return picture
-        whole = self._whole(name)
+        whole = self._whole(name, colour)
         scale = 2 * radius / max(whole.size)
         width, height = (max(1, round(side * scale)) for side in whole.size)
         return whole.resize(
             (width, height), Image.Resampling.BOX if scale < 0.4 else Image.Resampling.BICUBIC
         )
 
-    def _read(self, name: str) -> Image.Image:
+    def _read(self, name: str, colour: str) -> Image.Image:
         if self.folder is None:
             raise ValueError(f"there is no folder with the picture of {name}")
         with Image.open(self.folder / OBJECTS[name].file) as picture:
             whole = picture.convert("RGBA")
-        return whole.crop(whole.getchannel("A").point(lambda a: 255 * (a > 16)).getbbox())
+        whole = whole.crop(whole.getchannel("A").point(lambda a: 255 * (a > 16)).getbbox())
+        return tinted(whole, COLOURS[colour]) if colour else whole
+
+
+def tinted(picture: Image.Image, colour: tuple[int, int, int]) -> Image.Image:
+    """Return an RGBA picture in shades of one colour, from its own darkest to its own lightest pixels."""
+    grey, alpha = (np.asarray(picture.convert("LA"), float)[..., channel] for channel in (0, 1))
+    darkest, lightest = np.percentile(grey[alpha > 128], (2, 98)) if (alpha > 128).any() else (0, 255)
+    light = np.clip((grey - darkest) / max(lightest - darkest, 1), 0, 1)
+    shades = Image.fromarray(
+        _blend(light, _shade(colour, 0, 0.3), colour, _shade(colour, 255, 0.35)).astype(np.uint8)
+    )
+    shades.putalpha(picture.getchannel("A"))
+    return shades
+
+
+def _shade(colour: tuple[int, int, int], end: int, part: float) -> tuple[int, int, int]:
+    """Return a colour between black (0) or white (255) and a colour, a part of the way."""
+    red, green, blue = (round(end + part * (each - end)) for each in colour)
+    return red, green, blue
 
 
 def draw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from sdjax_engine.demo.objects import LANGUAGES, OBJECTS, Language
 from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
 
 CAT, ROCKET = Thing(name="cat"), Thing(name="rocket", size="large")
+BLUE_CAT = Thing(name="cat", colour="blue")
 STAR, RING = Thing(name="star", colour="yellow"), Thing(name="ring", colour="green", size="small")
 
 
@@ -54,6 +56,16 @@ def test_two_scenes_never_have_the_same_caption(language: Language) -> None:
     assert [text for text, count in said.items() if count > 1] == []
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_chosen_by_chance_never_say_another_picture(language: Language) -> None:
+    rng = np.random.default_rng(4)
+    shown: dict[str, tuple[object, ...]] = {}
+    for _ in range(4000):
+        scene = sample_scene(rng)
+        picture = (scene.placed, scene.ground, scene.style)
+        assert shown.setdefault(caption(scene, language, rng), picture) == picture
+
+
 def test_captions_read_as_people_write() -> None:
     scene = Scene(things=(CAT, ROCKET), relation="left of", ground="night", style="pixel art")
     assert [caption(scene, language) for language in LANGUAGES] == [
@@ -67,10 +79,34 @@ def test_captions_read_as_people_write() -> None:
 @pytest.mark.parametrize(
     ("name", "plural"),
     [("fox", "foxes"), ("wolf", "wolves"), ("cherry", "cherries"), ("monkey", "monkeys"), ("socks", "socks"),
-     ("statue of liberty", "statues of liberty"), ("christmas tree", "christmas trees"), ("fish", "fish")],
+     ("statue of liberty", "statues of liberty"), ("christmas tree", "christmas trees"), ("fish", "fish"),
+     ("loaf of bread", "loaves of bread"), ("cup with straw", "cups with straw"),
+     ("table tennis", "table tennis"), ("bow and arrow", "bows and arrows"), ("die", "dice"),
+     ("luggage", "luggage")],
 )  # fmt: skip
 def test_more_than_one_thing_is_named_in_the_plural(name: str, plural: str) -> None:
     assert english_plural(name) == plural
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("umbrella", "an umbrella"), ("unicorn", "a unicorn"), ("hourglass", "an hourglass"),
+     ("horse", "a horse"),
+     ("elephant", "an elephant"), ("ufo", "a ufo"), ("glasses", "glasses"), ("cheese", "cheese")],
+)  # fmt: skip
+def test_one_thing_has_the_article_of_its_sound(name: str, said: str) -> None:
+    assert caption(Scene(things=(Thing(name=name),), says_ground=False)) == said
+
+
+def test_two_scenes_of_one_picture_are_held_out_together() -> None:
+    rng = np.random.default_rng(3)
+    pairs = []
+    while len(pairs) < 100:
+        scene = sample_scene(rng, held_out=len(pairs) % 2 == 0)
+        if scene.relation == "left of":
+            turned = replace(scene, things=scene.things[::-1], relation="right of", says_ground=True)
+            pairs.append((scene.held_out, turned.held_out))
+    assert [here for here, there in pairs if here != there] == []
 
 
 def test_a_held_out_scene_is_never_trained_on() -> None:
@@ -87,6 +123,7 @@ def test_a_drawn_picture_is_right_in_every_style_and_shape(style: str, size: Siz
     for scene in (
         Scene(things=(CAT, STAR, ROCKET), relation="between", ground="cyan", style=style),
         Scene(things=(RING, Thing(name="cat", count=2)), relation="above", ground="meadow", style=style),
+        Scene(things=(BLUE_CAT, CAT), relation="below", ground="pink", style=style),
     ):
         assert check(painted(scene, sprites, size), scene, sprites).all_right, scene
 
@@ -99,10 +136,20 @@ def test_a_drawn_picture_is_right_in_every_style_and_shape(style: str, size: Siz
         (Scene(things=(ROCKET, STAR), relation="left of", ground="cyan"), "things"),
         (Scene(things=(CAT, Thing(name="star", colour="red")), relation="left of", ground="cyan"), "things"),
         (Scene(things=(CAT,), ground="cyan"), "things"),
+        (Scene(things=(BLUE_CAT, STAR), relation="left of", ground="cyan"), "things"),
         (Scene(things=(CAT, STAR), relation="left of", ground="sunset"), "ground"),
         (Scene(things=(CAT, STAR), relation="left of", ground="cyan", style="black and white"), "style"),
     ],
-    ids=["sides", "relation", "object", "colour", "a thing is missing", "ground", "style"],
+    ids=[
+        "sides",
+        "relation",
+        "object",
+        "colour",
+        "a thing is missing",
+        "an object's colour",
+        "ground",
+        "style",
+    ],
 )
 def test_a_picture_of_another_scene_is_not_right(other: Scene, part: str, sprites: Sprites) -> None:
     scene = Scene(things=(CAT, STAR), relation="left of", ground="cyan")

@@ -36,6 +36,7 @@ def workshop_in(folder: Path) -> Workshop:
         drawers = max((os.cpu_count() or 2) - 1, 1)
         return Workshop(folder=folder, device=torch.accelerator.current_accelerator(), drawers=drawers)
     torch.set_num_threads(1)
+    torch.backends.cuda.enable_flash_sdp(False)  # of a CPU's attention too, whose backward pass is slow
     return Workshop(folder=folder, device=torch.device("cpu"))
 
 

@@ -24,7 +24,7 @@ from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Th
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.prompts import Tokenizer, clean
 
-COURSE = Course(name="text", pictures=400_000, batch=64, rate=8e-4, decay=0.998)
+COURSE = Course(name="text", pictures=320_000, batch=64, rate=8e-4, decay=0.998)
 START, END = "<|startoftext|>", "<|endoftext|>"
 LENGTH = 77
 GRID = 8
@@ -113,7 +113,7 @@ def build_encoder(tokenizer: Tokenizer) -> CLIPTextModel:
 
 def thing_class(thing: Thing) -> int:
     """Return the number of a thing among objects and shapes; 0 is no thing."""
-    return 1 + (len(_OBJECTS) + _SHAPES.index(thing.name) if thing.colour else _OBJECTS.index(thing.name))
+    return 1 + (len(_OBJECTS) + _SHAPES.index(thing.name) if thing.is_shape else _OBJECTS.index(thing.name))
 
 
 def labels_of(scene: Scene) -> np.ndarray:
