@@ -86,47 +86,32 @@ async def problem_of(attachments: Attachments, url: str) -> str:
     return caught.value.message_id
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://cdn.discordapp.com/attachments/1/2/a.png?ex=6a&is=69&hm=0f&",
-        "https://cdn.discordapp.com/ephemeral-attachments/1/2/a.png",
-        "https://media.discordapp.net/attachments/1/2/a.png?width=10",
-        "http://127.0.0.1:8420/attachments/1/2/a.png",
-    ],
+FILES = (
+    "https://cdn.discordapp.com/attachments/1/2/a.png?ex=6a&is=69&hm=0f&",
+    "https://cdn.discordapp.com/ephemeral-attachments/1/2/a.png",
+    "https://media.discordapp.net/attachments/1/2/a.png?width=10",
+    "http://127.0.0.1:8420/attachments/1/2/a.png",
 )
-def test_files_of_discord_are_known_by_their_address(address: str) -> None:
-    assert is_attachment(address, ORIGINS)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
-        "https://media.discordapp.net/external/4nV1w-8/https/example.org/a.png",
-        "http://127.0.0.1:8420/external/0/https/example.org/a.png",
-    ],
+OF_THE_PROXY = (
+    "https://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
+    "https://media.discordapp.net/external/4nV1w-8/https/example.org/a.png",
+    "http://127.0.0.1:8420/external/0/https/example.org/a.png",
 )
-def test_pictures_of_other_hosts_come_by_discords_proxy(address: str) -> None:
-    assert is_proxied(address, PROXY_ORIGINS)
-    assert not is_attachment(address, ORIGINS)
-    attachments = at("http://127.0.0.1:8420")
-    assert attachments.reachable(("https://example.org/a.png", address)) == address
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://images-ext-1.discordapp.net/attachments/1/2/a.png",
-        "https://cdn.discordapp.com/external/4nV1w-8/https/example.org/a.png",
-        "https://images-ext-1.discordapp.net.example.org/external/4nV1w-8/https/example.org/a.png",
-        "https://images-ext-1.discordapp.net/external/../attachments/a.png",
-        "http://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
-    ],
+NEITHER = (
+    "https://images-ext-1.discordapp.net/attachments/1/2/a.png",
+    "https://cdn.discordapp.com/external/4nV1w-8/https/example.org/a.png",
+    "https://images-ext-1.discordapp.net.example.org/external/4nV1w-8/https/example.org/a.png",
+    "https://images-ext-1.discordapp.net/external/../attachments/a.png",
+    "http://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
 )
-def test_the_proxy_is_known_by_its_hosts_and_its_folder(address: str) -> None:
-    assert not is_proxied(address, PROXY_ORIGINS)
-    assert at("http://127.0.0.1:8420").reachable((address,)) is None
+
+
+@pytest.mark.parametrize("address", [*FILES, *OF_THE_PROXY, *NEITHER])
+def test_discords_files_and_the_pictures_of_its_proxy_are_known_by_their_address(address: str) -> None:
+    known = is_attachment(address, ORIGINS), is_proxied(address, PROXY_ORIGINS)
+    assert known == (address in FILES, address in OF_THE_PROXY)
+    reachable = at("http://127.0.0.1:8420").reachable(("https://example.org/a.png", address))
+    assert reachable == (None if address in NEITHER else address)
 
 
 @pytest.mark.parametrize(
