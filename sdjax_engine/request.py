@@ -348,11 +348,15 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptFacts:
-    """Facts of a prompt: how many `tokens` it has, how many there is room for, and the end that was cut."""
+    """Facts of a prompt: how many `tokens` it has, how many there is room for, and the end that was cut.
+
+    `unknown` are words that the checkpoint does not know; none of a checkpoint without a list of its words.
+    """
 
     tokens: int
     limit: int
     cut: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

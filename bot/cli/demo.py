@@ -14,6 +14,7 @@ from typing import Any
 from bot.app.both import serve
 from bot.app.named_files import check_start
 from bot.cli.checkpoints import model_at
+from bot.cli.demo_model import demo_model, words_page
 from bot.cli.terminal import one_line
 from bot.config import Config, WebConfig
 from bot.config.operators import TracesConfig
@@ -83,6 +84,8 @@ async def demo(
                         "pictures when it is ready)"
                     )
                     config = on_sandbox(own or demo_config(), sandbox, Path(folder))
+                    if own is None:
+                        config = with_words(config, sandbox)
                     seconds = OWN_PICTURE_SECONDS if own else PICTURE_SECONDS
                     await serve_and_play(config, tasks, shutdown, once, report, seconds=seconds)
                 finally:
@@ -133,7 +136,7 @@ def demo_config(source: str = DEMO) -> Config:
     return Config.parse(
         {
             "discord": {"user_install": True},
-            "models": [model_at(source)],
+            "models": [demo_model() if source == DEMO else model_at(source)],
             "engine": {"cache_dir": str(FOLDER / "cache")},
             "provenance": {"folder": str(FOLDER / "provenance")},
             "prompts": {"styles_file": "starter"},
@@ -169,6 +172,18 @@ def on_sandbox(config: Config, sandbox: Sandbox, folder: Path) -> Config:
             "traces": TracesConfig(),
         }
     )
+
+
+def with_words(config: Config, sandbox: Sandbox) -> Config:
+    """Show on the sandbox what the demo's model knows; return `config` with the page as the model's link."""
+    [model] = config.models
+    sandbox.introduce(
+        f"The demo's model paints only [these words]({sandbox.address}/about/{DEMO}). Yuna reads Korean, Wei "
+        "Chinese and Omar Arabic.",
+        **{DEMO: words_page(licence=model.licence)},
+    )
+    linked = model.model_copy(update={"licence_link": f"{sandbox.address}/about/{DEMO}"})
+    return config.model_copy(update={"models": (linked,)})
 
 
 async def serve_and_play(

@@ -31,6 +31,7 @@ from bot.delivery.result import (
     is_held,
     pictures_of,
     settings_text,
+    unknown_words,
 )
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.domain.positions import Position
@@ -76,10 +77,11 @@ def render(
     rows = final_rows(job, done, offers, texts)
     cut = is_cut(job.recipe.prompt, SHOWN_PROMPT) and not _is_hidden(job)
     cut = cut or (bool(done) and is_cut(job.recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT))
+    below = [settings_text(job, done, texts, label=label), *unknown_words(job, done, offers, texts)]
     return MessageContent(
         heading=_heading(job, texts),
         status=ending(job, done, texts),
-        footer=settings_text(job, done, texts, label=label) if done else "",
+        footer="\n".join(below) if done else "",
         folded=_folded(rows, texts, more=bool(done)) if cut else "",
         pictures=tuple(pictures_of(job, done, texts, label=label)),
         rows=rows,

@@ -16,10 +16,11 @@ from bot.domain.levels import Level
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown, tidy
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import SAMPLER_NAMES
+from sdjax_engine.request import SAMPLER_NAMES, Offer
 
 SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
+SHOWN_WORDS = 200  # of a prompt that the model does not know, together
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
 SHOWN_REASON = 300  # of moderators, together: a message has a limit
@@ -193,6 +194,23 @@ def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
             notes.negative_prompt.limit,
             cut=shown(notes.negative_prompt.cut, SHOWN_CUT),
         )
+
+
+def unknown_words(
+    job: Job, done: Sequence[ImageRecord], offers: Sequence[Offer], texts: Texts
+) -> Iterator[str]:
+    """Yield a line about the words of the prompt that the model does not know, with a link to its card."""
+    facts = _notes(done).prompt
+    if facts is None or not facts.unknown:
+        return
+    words = ", ".join(f"*{word}*" for word in _shown_together(facts.unknown, SHOWN_WORDS))
+    said = texts.gettext(
+        "The model {model} does not know {words}.", model=shown(job.recipe.model, 80), words=words
+    )
+    link = next((offer.licence_link for offer in offers if offer.model == job.recipe.model), "")
+    knows = texts.gettext("What it knows")
+    known = [f"[{knows}](<{link}>)"] if link else []
+    yield texts.line(" ".join([said, *known]), mark=SUBTEXT)
 
 
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:

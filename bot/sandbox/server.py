@@ -59,6 +59,7 @@ class Sandbox:
         self._core = Core(clock, observer=observer, limits=limits, shards=shards, token=token)
         self._gateway = Gateway(self._core)
         self._people = People(self._core, self.misbehave)
+        self._pages: dict[str, str] = {}
         self._runner: web.AppRunner | None = None
         self._timekeeper: asyncio.Task[None] | None = None
 
@@ -157,6 +158,7 @@ class Sandbox:
         app.router.add_get("/gateway/", self._gateway.handle)
         for folder in ("attachments", "ephemeral-attachments"):
             app.router.add_get(f"/{folder}/{{place_id}}/{{attachment_id}}/{{filename}}", self._attachment)
+        app.router.add_get("/about/{name}", self._about)
         app.router.add_get("/avatars/{user_id}.svg", self._avatar)
         app.router.add_routes(self._people.routes())
         if PAGE.is_dir():
@@ -165,6 +167,12 @@ class Sandbox:
 
     async def _page(self, _request: web.Request) -> web.FileResponse:
         return web.FileResponse(PAGE / "index.html")
+
+    async def _about(self, request: web.Request) -> web.Response:
+        page = self._pages.get(request.match_info["name"])
+        if page is None:
+            raise web.HTTPNotFound
+        return web.Response(text=page, content_type="text/html")
 
     async def _attachment(self, request: web.Request) -> web.Response:
         world = self._core.world
@@ -181,6 +189,11 @@ class Sandbox:
             if str(member.user.id) == wanted:
                 return web.Response(text=avatar(member.user), content_type="image/svg+xml", headers=FOREVER)
         raise web.HTTPNotFound
+
+    def introduce(self, note: str, **pages: str) -> None:
+        """Show every member `note`, in Markdown, and serve `pages`, in HTML, at /about/NAME."""
+        self._core.world.note = note
+        self._pages = pages
 
     def misbehave(self, **wanted: Any) -> None:
         """Inject faults.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt, tokens_of_each
+from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt, tokens_of_each, unknown_words
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -68,6 +68,7 @@ class Preparation:
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
         self._planner = Planner(offer, schedule)
         self._tokenizers = [encoder.tokenizer for encoder in checkpoint.text_encoders]
+        self._known_words = checkpoint.known_words
         self._zeros_for_empty_prompt = checkpoint.force_zeros_for_empty_prompt
         self._networks = networks
         self._loras = loras
@@ -136,13 +137,18 @@ class Preparation:
         self, request: Request, loras: SeatRows
     ) -> tuple[tuple[TokenizedText, TokenizedText], tuple[PromptFacts, PromptFacts]]:
         """Return the negative prompt and the prompt as token ids, and the facts of both."""
+        prompts = [read_prompt(text) for text in (request.negative_prompt, request.prompt)]
         negative, positive = (
-            tokens_of_each(self._tokenizers, read_prompt(text), max_chunks=self.ids_shape[1])
-            for text in (request.negative_prompt, request.prompt)
+            tokens_of_each(self._tokenizers, prompt, max_chunks=self.ids_shape[1]) for prompt in prompts
         )
         facts_of_negative, facts_of_positive = (
-            PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
-            for first, *_ in (negative, positive)
+            PromptFacts(
+                tokens=first.count,
+                limit=first.limit,
+                cut=first.cut,
+                unknown=unknown_words(" ".join(piece.text for piece in prompt.pieces), self._known_words),
+            )
+            for prompt, (first, *_) in zip(prompts, (negative, positive), strict=True)
         )
         lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
         padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)

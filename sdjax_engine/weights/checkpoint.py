@@ -57,7 +57,7 @@ class Checkpoint:
     which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's picture
     settings and is empty without one. `scheduler_config` is the content of the file, without defaults for
     missing keys. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
-    is (width, height) in pixels.
+    is (width, height) in pixels. `known_words`: all words that it knows, in lower case; empty for any.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Checkpoint:
     scheduler_config: dict[str, Any]
     force_zeros_for_empty_prompt: bool
     native_size: tuple[int, int]
+    known_words: frozenset[str] = frozenset()
 
     @property
     def text_encoder(self) -> Component:

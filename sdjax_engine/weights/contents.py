@@ -23,7 +23,8 @@ DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the r
 class Contents:
     """The networks, by their names in model_index.json, and everything else of the checkpoint.
 
-    `tokenizers` are in the order of the text encoders; `origin` names the source in messages.
+    `tokenizers` are in the order of the text encoders; `origin` names the source in messages. `known_words`
+    are those of the file KNOWN_WORDS.
     """
 
     origin: str
@@ -33,6 +34,7 @@ class Contents:
     scheduler_config: dict[str, Any]
     preprocessor_config: dict[str, Any] = field(default_factory=dict)
     force_zeros_for_empty_prompt: bool = False
+    known_words: frozenset[str] = frozenset()
 
     @property
     def is_xl(self) -> bool:

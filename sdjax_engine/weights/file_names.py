@@ -27,6 +27,9 @@ class HubOptions:
 
 USUAL = HubOptions()
 INDEX = "model_index.json"
+KNOWN_WORDS = "known_words.json"
+"""The words of a checkpoint that knows few: {"words": {language: [...]}, "also": [...]}."""
+
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
 TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")

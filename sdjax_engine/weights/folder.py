@@ -10,7 +10,7 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
-from sdjax_engine.weights.file_names import INDEX, Report
+from sdjax_engine.weights.file_names import INDEX, KNOWN_WORDS, Report
 from sdjax_engine.weights.files import weight_files
 from sdjax_engine.weights.named_autoencoder import read_autoencoder
 from sdjax_engine.weights.networks import Part, settle_config
@@ -80,6 +80,7 @@ def read_folder(
         ),
         force_zeros_for_empty_prompt="XL" in pipeline
         and bool(index.get("force_zeros_for_empty_prompt", True)),
+        known_words=read_known_words(folder),
         parts={
             name: Part(
                 model=model,
@@ -104,6 +105,22 @@ def read_index(folder: Path) -> dict[str, Any]:
     index["_class_name"] = str(index.get("_class_name")).removeprefix(FLAX)
     check_pipeline(folder, index)
     return index
+
+
+def read_known_words(folder: Path) -> frozenset[str]:
+    """Return the words in the file KNOWN_WORDS of a checkpoint, in lower case; none without the file.
+
+    Several words in one entry are known each. Raises UnreadableCheckpoint.
+    """
+    if not (folder / KNOWN_WORDS).is_file():
+        return frozenset()
+    content = read_json(folder / KNOWN_WORDS)
+    try:
+        lists = [*content["words"].values(), content["also"]]
+        entries = [word.casefold() for words in lists for word in words]
+    except (AttributeError, KeyError, TypeError):
+        raise UnreadableCheckpoint(f"{folder / KNOWN_WORDS} does not list words by language.") from None
+    return frozenset(word for entry in entries for word in (entry, *entry.split()))
 
 
 def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:

@@ -154,6 +154,7 @@ def assemble(name: str, contents: Contents, components: Mapping[str, Component])
         scheduler_config=contents.scheduler_config,
         force_zeros_for_empty_prompt=contents.force_zeros_for_empty_prompt,
         native_size=contents.native_size,
+        known_words=contents.known_words,
     )
 
 

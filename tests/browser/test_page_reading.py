@@ -229,6 +229,7 @@ def words(nodes: list[dict[str, Any]]) -> list[Any]:
         ("`**code**`", [("code", "**code**")]),
         ("``a ` b``", [("code", "a ` b")]),
         ("[a](https://b.example/c)", [("link", ["a"])]),
+        ("[a](<https://b.example/c_(d)>)", [("link", ["a"])]),
         ("[a](javascript:b)", ["[a](javascript:b)"]),
         ("https://b.example/c_d_e.", [("link", ["https://b.example/c_d_e"]), "."]),
         ("<b>x</b> &amp;", ["<b>x</b> &amp;"]),

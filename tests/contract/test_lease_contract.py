@@ -169,7 +169,7 @@ async def test_a_heartbeat_returns_lost_and_cancelled_images(store: Store, clock
 async def test_the_prompt_notes_of_painting_are_kept_with_each_image(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     long, plain, untold = await store.leases.claim("worker", limit=3, ttl=TTL)
-    facts = PromptFacts(tokens=230, limit=225, cut="and a 별 “star”")
+    facts = PromptFacts(tokens=230, limit=225, cut="and a 별 “star”", unknown=("자전거", "riding"))
     notes = Notes(prompt=facts, negative_prompt=PromptFacts(tokens=0, limit=225))
     await store.leases.complete(long, artifact="aa/aa.png", seconds=1.0, notes=notes)
     await store.leases.complete(plain, artifact="bb/bb.png", seconds=1.0, notes=Notes())

@@ -124,10 +124,10 @@ function special(source, at, depth) {
     const match = re.exec(rest);
     if (match) return { node: make(match), end: at + match[0].length };
   }
-  const masked = /^\[([^\]\n]{1,200})\]\((https?:\/\/[^\s()]+)\)/.exec(rest);
+  const masked = /^\[([^\]\n]{1,200})\]\((?:(https?:\/\/[^\s()<>]+)|<(https?:\/\/[^\s<>]+)>)\)/.exec(rest);
   if (masked) {
     return {
-      node: { type: "link", href: masked[2], children: inline(masked[1], depth + 1) },
+      node: { type: "link", href: masked[2] ?? masked[3], children: inline(masked[1], depth + 1) },
       end: at + masked[0].length,
     };
   }

@@ -96,7 +96,7 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
     facts: dict[str, Any] = {
-        field.name: said and PromptFacts(**said)
+        field.name: said and PromptFacts(**said | {"unknown": tuple(said.get("unknown", ()))})
         for field in fields(Notes)
         if (said := known.get(field.name)) is not None
     }

@@ -1,4 +1,4 @@
-"""Copies what a training made into the package: weights in float16, tokenizer files as plain text.
+"""Copies what a training made into the package: weights in float16, tokenizer files and words as plain text.
 
 python -m sdjax_engine.demo.training.pack [--state FOLDER] [--into FOLDER]
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
+from sdjax_engine.demo.known_words import write_known_words
 from sdjax_engine.demo.training import classifier, lora
 from sdjax_engine.demo.training.__main__ import FOLDER
 
@@ -51,6 +52,7 @@ def pack(state: Path, folder: Path) -> int:
     for name in TOKENIZER:
         target = folder / "checkpoint" / "tokenizer" / name
         written.append(Path(shutil.copyfile(state / "tokenizer" / name, target)))
+    written.append(write_known_words(folder / "checkpoint"))
     size = sum(file.stat().st_size for file in written)
     if size > LARGEST:
         raise ValueError(f"{size} bytes are more than the package may carry ({LARGEST})")

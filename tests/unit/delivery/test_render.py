@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
+from bot.config import Config
 from bot.delivery.content import MAX_ALT, MessageContent, Tone
 from bot.delivery.discord_requests import layout, parts_of
 from bot.delivery.pictures import PictureFile
@@ -203,6 +204,17 @@ def test_what_was_left_out_of_a_negative_prompt_is_said_too() -> None:
     assert content.status == (
         f"Only the first 75 tokens of the negative prompt were used. Left out: “{'x' * 199}…”"
     )
+
+
+def test_words_that_the_model_does_not_know_are_said_below_its_pictures_with_a_link() -> None:
+    notes = Notes(prompt=PromptFacts(tokens=9, limit=225, unknown=("*bi*cycle", "자전거")))
+    job = job_of(State.DONE, notes=notes)
+    said = "-# The model demo does not know *\\*bi\\*cycle*, *자전거*."
+    assert render(job, None, ENGLISH).footer.splitlines()[-1] == said
+    linked = replace(Config().models[0].offer, licence="Open", licence_link="https://example.org/")
+    last = render(job, None, ENGLISH, offers=[linked]).footer.splitlines()[-1]
+    assert last == f"{said} [What it knows](<https://example.org/>)"
+    assert "bi" not in render(job_of(State.FAILED, notes=notes), None, ENGLISH).text
 
 
 def test_no_pictures_no_word_of_their_prompts() -> None:
