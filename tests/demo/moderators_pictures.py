@@ -23,6 +23,11 @@ from bot.store import Store
 FILES = frozenset({"moderators-refused.png", "moderators-show.png", "moderators-audit.png"})
 SIZE = ViewportSize(width=900, height=620)
 OMAR, WEI = str(PEOPLE[3].id), str(PEOPLE[4].id)
+LEVELS = {
+    "Unsafe pictures": "1 behind a spoiler, 2 withheld, 3 withheld",
+    "Unsafe pictures, spoiler channels": "1 shown, 2 behind a spoiler, 3 withheld",
+    "Unsafe pictures, age-restricted": "1 shown, 2 shown, 3 held for moderators",
+}
 HIDDEN = "a pool of b.l.o.o.d on snow"
 
 
@@ -58,6 +63,20 @@ async def whole_visit(browser: Browser, address: str, keep: Keep) -> None:
         await mina.send("/audit")
         await told(mina, "the wrong person")
         await mina.shoot("moderators-audit")
+        await choose_levels(mina)
+
+
+async def choose_levels(visit: Visit) -> None:
+    """Choose how unsafe pictures are shown in each kind of channel, and the language for all."""
+    await visit.send("/policy set what:Weight, language, unsafe pictures")
+    form = visit.page.get_by_role("dialog")
+    for name, choice in LEVELS.items():
+        await form.get_by_label(f"{name} *", exact=True).select_option(choice)
+    await form.get_by_role("radio", name="한국어").check()
+    await form.get_by_role("button", name="Submit").click()
+    message = visit.page.get_by_role("article").filter(has_text="Saved.").last
+    for words in (*(f"{name}: {choice}" for name, choice in LEVELS.items()), "Language for all: 한국어"):
+        await message.filter(has_text=words).wait_for()
 
 
 async def told(visit: Visit, words: str) -> None:
