@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from sdjax_engine.images import starts_from_picture
@@ -20,7 +21,13 @@ def source_type_of(data: bytes) -> str:
 
 def generator() -> dict[str, str]:
     """Return the name of this program, and its version if it is installed."""
-    named = {"name": NAME}
+    named, installed = {"name": NAME}, _version()
+    return named if installed is None else named | {"version": installed}
+
+
+@cache
+def _version() -> str | None:
+    # It is read from a file, once: a front without free file descriptors signs too.
     with contextlib.suppress(PackageNotFoundError):
-        named["version"] = version(NAME)
-    return named
+        return version(NAME)
+    return None

@@ -98,14 +98,17 @@ class ManifestSigner:
         return self._signer.sign(manifest, data, parent)
 
     def _stamped(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
-        """Sign with a time stamp; raises NoTimeStamp if the authority fails, and as `sign`."""
-        with TimeRelay(self._authority, seconds=ANSWER_SECONDS) as relay:
-            try:
+        """Sign with a time stamp; raises NoTimeStamp if it cannot be had, and as `sign`."""
+        relay = TimeRelay(self._authority, seconds=ANSWER_SECONDS)
+        try:
+            with relay:
                 return _Signer(self._credentials, relay.address).sign(manifest, data, parent)
-            except c2pa.C2paError as error:
-                if not relay.asked:
-                    raise
-                raise NoTimeStamp(relay.trouble or f"its answer is refused: {error}") from error
+        except OSError as error:
+            raise NoTimeStamp(f"{type(error).__name__}: {error}") from error
+        except c2pa.C2paError as error:
+            if not relay.asked:
+                raise
+            raise NoTimeStamp(relay.trouble or f"its answer is refused: {error}") from error
 
     def _probe(self) -> int:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""
