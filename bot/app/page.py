@@ -11,6 +11,7 @@ from bot.app.monitoring import BacklogReader, notes
 from bot.app.queue import Queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
+from bot.files.artifacts import Artifacts
 from bot.page.house import House
 from bot.page.server import serving
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
@@ -22,6 +23,7 @@ async def open_page(config: Config, queue: Queue, stack: AsyncExitStack) -> None
     """Serve the page beside a front, if a port is configured; `stack` ends it. Raises ConfigurationError."""
     house = House(
         store=queue.store,
+        artifacts=queue.artifacts,
         config=config.page,
         usage=config.usage,
         notes=functools.partial(notes, queue.store),
@@ -43,6 +45,7 @@ async def _serve(config: Config, shutdown: Shutdown) -> None:
         stack.push_async_callback(store.close)
         house = House(
             store=store,
+            artifacts=Artifacts(config.queue.artifacts),
             config=config.page,
             usage=config.usage,
             notes=functools.partial(notes, store),

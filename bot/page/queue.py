@@ -11,6 +11,7 @@ from aiohttp import web
 from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.jobs import Job, State
 from bot.page.house import House
+from bot.page.pictures import pictures_of
 
 MOST_JOBS = 100
 MOST_DIGITS = 20
@@ -52,7 +53,7 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     except (UnknownJob, UnreadableJob):
         raise web.HTTPNotFound from None
     unoffered = frozenset(await house.store.offers.unoffered())
-    return {"job": job, "place": places.get(job_id), "unoffered": unoffered}
+    return {"job": job, "place": places.get(job_id), "unoffered": unoffered, "pictures": pictures_of(job)}
 
 
 def _fits(job: Job, model: str, state: str) -> bool:

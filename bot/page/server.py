@@ -15,10 +15,11 @@ from aiohttp.typedefs import Handler
 
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, StoreUnavailable, UnknownJob
-from bot.page import audit, deliveries, failures, queue, usage, well, workers
+from bot.page import audit, deliveries, failures, gallery, queue, usage, well, workers
 from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
+from bot.page.pictures import Pictures
 from bot.page.rendering import Renderer, View, language_of
 from bot.store.rows.audit import OPERATOR, By
 from bot.texts.catalogue import LANGUAGES
@@ -39,6 +40,7 @@ STATIC = MappingProxyType(
 VIEWS = (
     View(name="well", read=well.read),
     View(name="queue", read=queue.read, keys=("person", "server", "model", "state")),
+    View(name="gallery", read=gallery.read, keys=("words", "person", "server", "model", "after")),
     View(name="workers", read=workers.read),
     View(name="failures", read=failures.read, keys=("period",)),
     View(name="deliveries", read=deliveries.read, keys=("kind",)),
@@ -98,6 +100,7 @@ class _Pages:
     def __init__(self, house: House, guard: Guard, connections: Connections) -> None:
         self._house = house
         self._entrance = Entrance(house.store.logins, guard)
+        self._pictures = Pictures(house)
         self._renderer = Renderer(house)
         self._connections = connections
         self._streams = 0
@@ -108,6 +111,7 @@ class _Pages:
             web.get("/static/{name}", _static),
             web.get("/enter", self._entrance_page),
             web.post("/enter", self._enter),
+            web.get("/pictures/{job}/{index}", self._pictures.answer),
             web.post("/leave", self._leave),
             web.post("/language", _choose_language),
             web.post("/jobs/{job}/cancel", self._cancel),

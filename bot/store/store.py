@@ -21,6 +21,7 @@ from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.moderation.reviews import Reviews
 from bot.store.moderation.standing import Standings
 from bot.store.operations.failures import Failures
+from bot.store.operations.gallery import Gallery
 from bot.store.operations.logins import Logins
 from bot.store.operations.messages import Messages
 from bot.store.operations.workers import Workers
@@ -83,6 +84,7 @@ class Store:
         device_time how long devices worked, by day, person, server and model
         workers     what each worker offers and paints now
         failures    failed images by cause
+        gallery     finished requests with pictures
         messages    messages of every kind that are on their way
         logins      who is logged in at the operators' page
 
@@ -127,6 +129,7 @@ class Store:
         self.device_time = DeviceTime(shared)
         self.workers = Workers(shared)
         self.failures = Failures(shared)
+        self.gallery = Gallery(shared)
         self.messages = Messages(shared)
         self.logins = Logins(shared)
 

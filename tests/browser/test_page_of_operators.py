@@ -19,6 +19,7 @@ from stores import TTL
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.domain.jobs import State
+from bot.files.artifacts import Artifacts
 from bot.page.house import House
 from bot.page.server import VIEWS, serving
 from bot.store import Store
@@ -75,7 +76,8 @@ async def operator(tmp_path: Path, chromium: Browser) -> AsyncIterator[Operator]
         store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
         stack.push_async_callback(store.close)
         config = PageConfig(port=free_port())
-        house = House(store=store, config=config, usage=UsageConfig(), notes=no_notes)
+        artifacts = Artifacts(str(tmp_path / "artifacts"))
+        house = House(store=store, artifacts=artifacts, config=config, usage=UsageConfig(), notes=no_notes)
         await stack.enter_async_context(serving(house))
         async with AsyncExitStack() as pages:
             operator = Operator(store, config.url, chromium, pages)

@@ -37,6 +37,7 @@ from bot.store.library.wildcards import Wildcard
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
+from bot.store.operations.gallery import Search
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.queue.seed_sequences import NextOf
@@ -170,6 +171,13 @@ class Life:
         await self.store.workers.now()
         await self.store.failures.by_cause(since=NOW - DAY)
         await messages.waiting()
+        for search in (
+            Search(),
+            Search(words="zebra"),
+            Search(guild_id=SERVER, model="other"),
+            Search(user_id=PERSON, words="zebra"),
+        ):
+            await self.store.gallery.find(search, after=self.done, limit=25)
         for message in await messages.unsent(Outgoing.RESULT, limit=50):
             await messages.send_now(message.id)
         link = await logins.invite()

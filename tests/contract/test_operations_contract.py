@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock
 
 from bot.domain.outbox import Outgoing
 from bot.store import Store
+from bot.store.operations.gallery import Search
 
 LANE = recipe().lane
 
@@ -71,3 +75,48 @@ async def test_unsent_messages_are_counted_and_can_be_sent_at_once(store: Store,
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     assert not await store.messages.send_now(later.id)
     assert await store.messages.waiting() == []
+
+
+async def painted(store: Store, number: int, **values: Any) -> str:
+    prompt, model = values.pop("prompt", "a cat"), values.pop("model", "demo")
+    job = await store.jobs.enqueue(recipe(prompt=prompt, model=model), origin(number, **values))
+    (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+    return job.id
+
+
+@pytest.mark.parametrize("user_id", [None, 11], ids=["everybody", "one person"])
+async def test_the_gallery_goes_through_all_pictures_once_the_newest_first(
+    store: Store, clock: Clock, user_id: int | None
+) -> None:
+    painted_ids = []
+    for number in range(1, 8):
+        clock.now += number % 2  # two of them end in the same moment
+        painted_ids.append(await painted(store, number))
+    await store.jobs.enqueue(recipe(), origin(99))
+    found: list[str] = []
+    while page := await store.gallery.find(
+        Search(user_id=user_id), after=found[-1] if found else "", limit=3
+    ):
+        found += [job.id for job in page]
+    assert sorted(found) == sorted(painted_ids)
+    assert found[0] in painted_ids[-2:]
+    assert found[-1] in painted_ids[:2]
+
+
+async def test_the_gallery_finds_by_words_person_server_and_model(store: Store) -> None:
+    blue = await painted(store, 1, prompt="A Blue cat", user_id=1)
+    red = await painted(store, 2, prompt="a red cat", user_id=2, guild_id=None)
+    other = await painted(store, 3, prompt="a blue dog", model="other", user_id=2)
+
+    async def ids(**values: Any) -> set[str]:
+        return {job.id for job in await store.gallery.find(Search(**values), limit=9)}
+
+    assert await ids(words="cat blue") == {blue}
+    assert await ids(user_id=2) == {red, other}
+    assert await ids(guild_id=21) == {blue, other}
+    assert await ids(model="other") == {other}
+    assert await ids(user_id=2, words="CAT") == {red}
+    assert await ids(words="zebra") == set()
+    await store.deliveries.delete_result(blue, user_id=None)
+    assert await ids(user_id=1) == set()

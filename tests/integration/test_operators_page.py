@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,6 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from evening import free_port
+from PIL import Image
 from recipes import origin, recipe
 from stores import TTL, Clock
 
@@ -21,7 +23,8 @@ from bot.config import Config
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.domain.errors import ConfigurationError
-from bot.domain.jobs import State
+from bot.domain.jobs import Showing, State
+from bot.files.artifacts import Artifacts
 from bot.page.house import House
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
@@ -59,7 +62,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=Clock())
         stack.push_async_callback(store.close)
         config = PageConfig(port=free_port(), address=f"https://{PUBLIC}")
-        house = House(store=store, config=config, usage=UsageConfig(), notes=no_notes)
+        artifacts = Artifacts(str(tmp_path / "artifacts"))
+        house = House(store=store, artifacts=artifacts, config=config, usage=UsageConfig(), notes=no_notes)
         await stack.enter_async_context(serving(house))
         url = f"http://127.0.0.1:{config.port}"
         jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of addresses without a name
@@ -73,7 +77,9 @@ async def enqueue(store: Store, number: int = 1) -> str:
     return (await store.jobs.enqueue(recipe(prompt="a <b>red</b> circle"), origin(number))).id
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/jobs/abc", "/live/", "/live/queue", "/live/jobs/abc", "/nowhere"])
+@pytest.mark.parametrize(
+    "path", [*PATHS, "/jobs/abc", "/pictures/abc/0", "/live/", "/live/queue", "/live/jobs/abc", "/nowhere"]
+)
 async def test_a_stranger_sees_the_entrance_and_nothing_of_the_queue(site: Site, path: str) -> None:
     await enqueue(site.store)
     async with site.stranger.get(f"{site.url}{path}") as answer:
@@ -205,6 +211,41 @@ async def test_an_unknown_request_is_said_to_be_gone(site: Site, job: str) -> No
         assert "There is nothing here" in await answer.text()
     async with site.operator.post(f"{site.url}/jobs/{job}/cancel", headers={"Origin": site.url}) as answer:
         assert answer.status == 404
+
+
+async def paint(site: Site, color: str, showing: Showing = Showing.SHOW) -> str:
+    """A finished request of one picture of this colour."""
+    png = io.BytesIO()
+    Image.new("RGB", (640, 480), color).save(png, "PNG")
+    job_id = (await site.store.jobs.enqueue(recipe(prompt=f"a {color} wall"), origin(hash(color) % 2**31))).id
+    (claim,) = await site.store.leases.claim("one", limit=1, ttl=TTL)
+    name = await site.house.artifacts.put(png.getvalue(), ".png")
+    await site.store.leases.complete(claim, artifact=name, seconds=1.0, showing=showing)
+    return job_id
+
+
+async def test_pictures_are_shown_to_the_operator_alone_and_held_ones_to_nobody(site: Site) -> None:
+    shown_id, held_id = await paint(site, "red"), await paint(site, "blue", Showing.HOLD)
+    text = await shown(site, "/gallery?words=red", shown_id)
+    assert held_id not in text
+    async with site.operator.get(f"{site.url}/pictures/{shown_id}/0?small") as answer:
+        assert answer.content_type == "image/webp"
+        assert answer.headers["Cache-Control"] == "no-store"
+        with Image.open(io.BytesIO(await answer.read())) as picture:
+            assert picture.size == (320, 240)
+    async with site.operator.get(f"{site.url}/pictures/{shown_id}/0") as answer:
+        assert answer.content_type == "image/png"
+    for path in (
+        f"{held_id}/0",
+        f"{shown_id}/1",
+        f"{shown_id}/-1",
+        f"{shown_id}/{'9' * 50}",
+        f"{shown_id}/%D9%A3",
+    ):
+        async with site.operator.get(f"{site.url}/pictures/{path}") as answer:
+            assert answer.status == 404, path
+    async with site.stranger.get(f"{site.url}/pictures/{shown_id}/0") as answer:
+        assert answer.status == 401
 
 
 async def test_a_cancelled_request_is_in_the_audit_log(site: Site) -> None:

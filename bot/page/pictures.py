@@ -1,0 +1,55 @@
+"""The pictures of the gallery: small ones for the wall, and the files themselves."""
+
+from __future__ import annotations
+
+import io
+
+from aiohttp import web
+from PIL import Image
+
+from bot.domain.errors import MissingArtifact, ResultsUnavailable, UnknownJob, UnreadableJob
+from bot.domain.jobs import ImageRecord, Job, Showing
+from bot.page.house import House
+from bot.process.threads import Threads
+
+SMALL_SIDE = 320  # pixels
+QUALITY = 80
+MOST_THREADS = 2
+
+
+class Pictures:
+    """Answers requests for pictures."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._threads = Threads("page pictures", most=MOST_THREADS)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Return the picture of a job, small with `?small`; raises HTTPNotFound without one."""
+        try:
+            job = await self._house.store.jobs.get(request.match_info["job"])
+            names = {str(image.index): image.artifact for image in job.images}  # of a held picture: None
+            name = names.get(request.match_info["index"])
+            if name is None:
+                raise web.HTTPNotFound
+            data = await self._house.artifacts.get(name, tidy=False)
+        except (UnknownJob, UnreadableJob, MissingArtifact, ResultsUnavailable):
+            raise web.HTTPNotFound from None
+        if "small" not in request.query:
+            return web.Response(body=data, content_type="image/png")
+        return web.Response(body=await self._threads.run(small, data), content_type="image/webp")
+
+
+def small(data: bytes) -> bytes:
+    """Return a picture as WebP with sides of at most SMALL_SIDE pixels."""
+    with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
+        picture.thumbnail((SMALL_SIDE, SMALL_SIDE))
+        small = io.BytesIO()
+        picture.convert("RGB").save(small, "WEBP", quality=QUALITY, method=2)
+    return small.getvalue()
+
+
+def pictures_of(job: Job) -> list[tuple[ImageRecord, bool]]:
+    """Return the pictures of a job that are shown, and whether each is shown as a spoiler."""
+    shown = [image for image in job.images if image.artifact is not None]
+    return [(image, image.showing is Showing.SPOILER) for image in shown]

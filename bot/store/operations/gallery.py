@@ -1,0 +1,80 @@
+"""The gallery: finished requests with pictures that are shown, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.domain.jobs import Job, State
+from bot.store.database.database import Verbs
+from bot.store.queue.copies import no_copy
+from bot.store.queue.search import CHUNK, SEARCHED, has_words, words_of
+from bot.store.rows.jobs import among, load_jobs
+from bot.store.tables.queue import jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What is looked for: all words in the prompt, one person's, one server's, of one model."""
+
+    words: str = ""
+    user_id: int | None = None
+    guild_id: int | None = None
+    model: str = ""
+
+
+class Gallery(Verbs):
+    """The verb of the gallery."""
+
+    async def find(self, search: Search, *, after: str = "", limit: int) -> list[Job]:
+        """Return the first finished jobs that fit, the newest first, or those after the job `after`.
+
+        Copies and deleted results are left out. One search reads at most SEARCHED jobs.
+        """
+        # One person's jobs have an index in the order of requests, all others in the order of ends.
+        key = jobs.c.finished_at if search.user_id is None else jobs.c.interaction_id
+        look = sa.select(jobs.c.id, jobs.c.recipe, key.label("key")).where(*_conditions(search))
+        async with self._database.read(much=True) as connection:
+            first = await _key_of(connection, key, after) if after else None
+            found: list[str] = []
+            bound = None if first is None else sa.tuple_(key, jobs.c.id) < first
+            for _ in range(SEARCHED // CHUNK):
+                part = look if bound is None else look.where(bound)
+                rows = list(
+                    await connection.execute(part.order_by(key.desc(), jobs.c.id.desc()).limit(CHUNK))
+                )
+                found += [row.id for row in rows if _fits(row.recipe, search)]
+                if len(found) >= limit or len(rows) < CHUNK:
+                    break
+                bound = sa.tuple_(key, jobs.c.id) < sa.tuple_(rows[-1].key, rows[-1].id)
+            return await load_jobs(connection, found[:limit])
+
+
+def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
+    conditions = [
+        among(jobs, State.DONE),
+        jobs.c.finished_at.is_not(None),
+        jobs.c.deleted_at.is_(None),
+        no_copy(),
+    ]
+    if search.user_id is not None:
+        conditions.append(jobs.c.user_id == search.user_id)
+    if search.guild_id is not None:
+        conditions.append(jobs.c.guild_id == search.guild_id)
+    return conditions
+
+
+def _fits(recipe: Any, search: Search) -> bool:
+    if not isinstance(recipe, Mapping):
+        return False  # of a version that this one cannot read
+    fits = not search.model or recipe.get("model") == search.model
+    return fits and has_words(str(recipe.get("prompt", "")), words_of(search.words))
+
+
+async def _key_of(connection: AsyncConnection, key: sa.Column[Any], job_id: str) -> sa.Tuple | None:
+    row = (await connection.execute(sa.select(key.label("key")).where(jobs.c.id == job_id))).one_or_none()
+    return None if row is None or row.key is None else sa.tuple_(row.key, job_id)
