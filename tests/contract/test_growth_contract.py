@@ -342,6 +342,7 @@ class Life:
         with suppress(UserMistake):  # as many as a server may have
             await store.prompt_rules.put(PromptRule(name="rule0", terms=("word",)), BY)
         await store.prompt_rules.of(SERVER)
+        await store.prompt_rules.find(SERVER, "rule0")
         await store.policies.put(PolicyScope.CHANNEL, SERVER + 7, {"pictures_a_day": 5}, BY)
         await store.policies.all_of(SERVER)
         await store.policies.remove(PolicyScope.CHANNEL, SERVER + 7, BY)
