@@ -8,3 +8,30 @@ from dataclasses import dataclass, field
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.files.artifacts import Artifacts
+from bot.membership.processes import Processes
+from bot.store import Store
+from bot.web.health import Check
+
+Notes = Callable[[], Awaitable[list[str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """Everything that a view may read. `checks` are those of the process that serves the page."""
+
+    store: Store
+    artifacts: Artifacts
+    config: PageConfig
+    usage: UsageConfig
+    notes: Notes
+    checks: Mapping[str, Check] = field(default_factory=dict)
+
+    @property
+    def processes(self) -> Processes:
+        """The living processes."""
+        return Processes(self.store.shared)
+
+    @property
+    def now(self) -> float:
+        """The time of the queue, in seconds since the epoch."""
+        return self.store.clock()
