@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from bot.app.existing import with_store
+from bot.app.operator import in_store
 from bot.config import Config
 from bot.domain.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import GroupReport, Report, Spec
 from bot.fleet.groups import mistakes, warnings
 from bot.fleet.planning import Phase
-from bot.store import Store
 
 POLL_SECONDS = 0.5
 
@@ -83,11 +81,7 @@ def grant(config: Config, role: str) -> None:
     """Let a role of PostgreSQL read the waiting work; raises ConfigurationError or StoreUnavailable."""
     if not config.queue.database.startswith("postgresql"):
         raise ConfigurationError("Only PostgreSQL has roles: queue.database names an SQLite file.")
-
-    async def granted(store: Store) -> None:
-        await store.demands.grant(role)
-
-    asyncio.run(with_store(config, granted))
+    in_store(config, lambda store: store.demands.grant(role))
 
 
 def lines(report: Report) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from contextlib import AsyncExitStack, suppress
 
-from bot.app.existing import with_store
 from bot.app.monitoring import BacklogReader, notes
+from bot.app.operator import in_store
 from bot.app.queue import Queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
@@ -62,9 +61,5 @@ def link_now(config: Config) -> str:
     page = config.page
     if not page.port:
         raise ConfigurationError("page.port is 0, so there is no page: choose a port, such as 8090.")
-
-    async def invite(store: Store) -> str:
-        return await store.logins.invite()
-
-    secret = asyncio.run(with_store(config, invite))
+    secret = in_store(config, lambda store: store.logins.invite())
     return f"{page.url}/enter?link={secret}"

@@ -28,7 +28,7 @@ def backup(path: Path | None, place: Path, keep: int | None) -> None:
     pictures, so only its owner may read it.
     """
     config = configured(path)
-    from bot.app.backups import back_up_now
+    from bot.app.operator import back_up_now
 
     made = back_up_now(config, place, keep=keep)
     say(f"{made.folder} holds {_counted(made.manifest)}.")
@@ -47,7 +47,7 @@ def restore(path: Path | None, place: Path) -> None:
     The configured database and the place of pictures must be empty. Every file is checked first.
     """
     config = configured(path)
-    from bot.app.backups import restore_now
+    from bot.app.operator import restore_now
 
     restored = restore_now(config, place)
     say(f"{restored.folder} is restored: {_counted(restored.manifest)}.")

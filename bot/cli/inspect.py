@@ -13,7 +13,7 @@ from bot.cli.configuration import configured
 from bot.cli.terminal import hand_over
 
 if TYPE_CHECKING:
-    from bot.app.known import Looks
+    from bot.app.operator import Looks
     from bot.provenance.inspection import Mark
     from bot.provenance.signing import Signing
 
@@ -64,7 +64,7 @@ def inspect(files: tuple[Path, ...], path: Path | None, as_json: bool) -> None:
 def _own_marks(path: Path, files: Sequence[Path]) -> list[list[Mark]]:
     """Return for each file the mark that the queue of a configuration has for it, if any."""
     config = configured(path)
-    from bot.app.known import painted_now
+    from bot.app.operator import painted_now
     from bot.config import ProvenanceConfig
     from bot.provenance.inspection import Answer, Mark
     from bot.provenance.opening import open_signing
@@ -80,7 +80,7 @@ def _own_marks(path: Path, files: Sequence[Path]) -> list[list[Mark]]:
 
 def _looks(data: bytes, reading: Signing) -> Looks:
     """Return how the queue may know a file; one that is no picture, or too large, by its digest alone."""
-    from bot.app.known import Looks
+    from bot.app.operator import Looks
     from bot.domain.hashes import hash_of_file, hashes_of_tiles
     from bot.front.uploads.untrusted_picture import Limits, Unfit, read_picture
     from bot.provenance.inspection import digest_of

@@ -28,7 +28,7 @@ def block_picture(path: Path | None, picture: Path, reason: str) -> None:
     if len(reason) > MOST_REASON:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
     config = configured(path)
-    from bot.app.known import block_picture_now
+    from bot.app.operator import block_picture_now
     from bot.domain.hashes import hash_of_file, name_of
 
     try:
@@ -44,7 +44,7 @@ def block_picture(path: Path | None, picture: Path, reason: str) -> None:
 def show_pictures(path: Path | None) -> None:
     """Show the pictures that are blocked in every server, by their hashes."""
     config = configured(path)
-    from bot.app.known import blocked_pictures_now
+    from bot.app.operator import blocked_pictures_now
     from bot.domain.hashes import name_of
 
     for each in blocked_pictures_now(config):
@@ -59,7 +59,7 @@ def show_pictures(path: Path | None) -> None:
 def unblock_picture(path: Path | None, name: str, reason: str) -> None:
     """Block the picture of this name no longer; `show` has the names."""
     config = configured(path)
-    from bot.app.known import unblock_picture_now
+    from bot.app.operator import unblock_picture_now
     from bot.domain.hashes import named
 
     number = named(name)

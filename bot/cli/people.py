@@ -59,7 +59,7 @@ def forget(
     if not yes and sys.stdin.isatty():
         whose = f"The person of job {job_id}" if job_id else _named(user_id, guild_id)
         click.confirm(f"{whose}: delete all requests and pictures? This cannot be undone.", abort=True)
-    from bot.app.forgetting import forget_now
+    from bot.app.operator import forget_now
 
     count = forget_now(config, user_id=user_id, guild_id=guild_id, job_id=job_id)
     say(f"{count} requests are forgotten, with their pictures.")
@@ -79,7 +79,7 @@ def block(
     if len(reason) > MOST_REASON:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
     config = configured(path)
-    from bot.app.blocking import block_now
+    from bot.app.operator import block_now
 
     replaced = block_now(config, user_id=user_id, guild_id=guild_id, hours=hours, reason=reason)
     said = f"{_named(user_id, guild_id)} is blocked{f' for {hours} h' if hours else ''}."
@@ -97,7 +97,7 @@ def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason
     This ends a block by `block` only: moderators of a server end their own blocks themselves.
     """
     config = configured(path)
-    from bot.app.blocking import unblock_now
+    from bot.app.operator import unblock_now
 
     if unblock_now(config, user_id=user_id, guild_id=guild_id, reason=reason):
         say(f"{_named(user_id, guild_id)} is no longer blocked.")
@@ -110,7 +110,7 @@ def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason
 def blocks(path: Path | None) -> None:
     """Show the persons and servers that `block` has blocked, until when, and why."""
     config = configured(path)
-    from bot.app.blocking import blocks_now
+    from bot.app.operator import blocks_now
 
     for each in blocks_now(config):
         named = _named(each.scope.user_id or None, each.scope.guild_id or None)

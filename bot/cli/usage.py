@@ -17,7 +17,7 @@ from bot.cli.terminal import hand_over, say
 from bot.telemetry.log import escaped
 
 if TYPE_CHECKING:
-    from bot.app.usage import Usage
+    from bot.app.operator import Usage
     from bot.config.operators import UsageConfig
 
 GROUPINGS = ("day", "person", "server", "model", "accelerator")
@@ -58,7 +58,7 @@ def usage(
     if as_json and as_csv:
         raise click.UsageError("Say --json or --csv, and not both.")
     config = configured(path)
-    from bot.app.usage import usage_now
+    from bot.app.operator import usage_now
     from bot.store.rows.device_time import Grouping
 
     groupings = list(dict.fromkeys(Grouping(each) for each in by))

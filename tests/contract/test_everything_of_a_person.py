@@ -12,7 +12,7 @@ from busy_person import OTHER, PERSON, WORD, BusyPerson, traces
 from personal_data import TABLES, unclassified
 from recipes import RECIPE, origin
 
-from bot.app.forgetting import forget_now
+from bot.app.operator import forget_now
 from bot.config import Config
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Job, Parent

@@ -10,7 +10,7 @@ import pytest
 from recipes import origin, recipe
 from test_cli import run
 
-from bot.app.usage import Usage, priced
+from bot.app.operator import Usage, priced
 from bot.cli.usage import table
 from bot.config.operators import UsageConfig
 from bot.store import Store
