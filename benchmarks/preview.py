@@ -27,7 +27,7 @@ import numpy as np
 from conditions import Stolen, print_conditions
 from engine_checkpoints import checkpoint, preview_decoder
 
-from bot.delivery.previews import preview_file
+from bot.delivery.pictures import preview_file
 from bot.worker.preview_files import encode_preview
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.denoising.estimates import decoded_estimate, pooled

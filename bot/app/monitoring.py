@@ -17,8 +17,7 @@ from bot.store import Store
 from bot.store.queue.jobs import Jobs
 from bot.telemetry.loop_watch import LoopWatch
 from bot.telemetry.metrics import WELL, Metrics
-from bot.web.health import Check
-from bot.web.server import serving
+from bot.web.server import Check, serving
 
 BACKLOG_SECONDS = 1.0
 PATIENCE_SECONDS = 2.5

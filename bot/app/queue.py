@@ -19,7 +19,7 @@ from bot.store import Store
 from bot.telemetry.log import name_process
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.tracing import Tracing
-from bot.web.health import Check
+from bot.web.server import Check
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,8 +171,7 @@ def reread(path: Path | None, *, front: bool = True, models: Container[str] | No
     Raises ConfigurationError, also for the files that it names: without `front`, only those of a worker; the
     weights of the `models` of these names, None for all.
     """
-    from bot.app.named_files import mistakes_in_files
-    from bot.app.named_weights import mistakes_in_weights
+    from bot.app.named_files import mistakes_in_files, mistakes_in_weights
     from bot.config import Config
 
     config = Config.load(path)
@@ -221,8 +220,7 @@ def check_config(path: Path | None, role: str) -> None:
 
     reading = Config.read(path)
     config = reading.config
-    from bot.app.named_files import check_start
-    from bot.app.named_weights import mistakes_in_opened, mistakes_in_opened_watermark
+    from bot.app.named_files import check_start, mistakes_in_opened, mistakes_in_opened_watermark
     from bot.fleet.groups import mistakes, painted_models
 
     is_front, shared = role != "worker", []

@@ -132,7 +132,7 @@ def recognised(token: str, discord: DiscordConfig) -> Recognised:
 
 def checked_model(source: str) -> dict[str, str]:
     """Return the keys of a model; raises ConfigurationError for a checkpoint that a start would refuse."""
-    from bot.app.named_weights import mistakes_in_opened
+    from bot.app.named_files import mistakes_in_opened
     from bot.cli.checkpoints import model_at
     from bot.config import Config
 

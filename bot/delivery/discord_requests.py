@@ -17,8 +17,7 @@ from typing import Any
 import aiohttp
 import discord
 
-from bot.delivery.buttons import ButtonContent, MenuContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, MenuContent, MessageContent, Tone
 from bot.delivery.pictures import PictureFile
 from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, Refused, understand
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from bot.delivery.content import MessageContent
-from bot.delivery.pictures import PictureFile
-from bot.delivery.previews import preview_file, thumbnail
+from bot.delivery.pictures import PictureFile, preview_file, thumbnail
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import render, with_preview
 from bot.delivery.sender import Sender

@@ -10,18 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from bot.delivery.buttons import (
+from bot.delivery.content import (
     REFUSED_SETTINGS,
     REMIX,
+    SUBTEXT,
     ButtonContent,
+    MessageContent,
+    PictureContent,
     Row,
+    Tone,
     all_failed,
     final_rows,
     more_menu,
+    shortened,
     tile_menus,
     without_pictures,
 )
-from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
 from bot.delivery.quota_lines import left_lines
 from bot.delivery.result import (
     FAILURES,

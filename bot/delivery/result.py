@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from bot.delivery.buttons import MOST_BUTTONS
-from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
+from bot.delivery.content import MAX_ALT, MOST_BUTTONS, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.domain.holds import Appeal, Cause, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
@@ -214,7 +213,7 @@ def unknown_words(
 
 
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
-    """Return the sentence of a stored failure: see `bot.worker.failures`."""
+    """Return the sentence of a stored failure: see `bot.worker.ends`."""
     name, _, choices = failure.partition(": ")
     if name == "invalid_request" and (mistake := _mistake(choices)) is not None:
         return texts.mistake(mistake, tell=lambda detail: shown(str(detail), SHOWN_DETAIL))

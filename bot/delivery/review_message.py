@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.delivery.buttons import ButtonContent, Row
-from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
+from bot.delivery.content import ButtonContent, MessageContent, PictureContent, Row, Tone, shortened
 from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome

@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
-from bot.app.named_weights import mistakes_in_checkpoint, mistakes_in_parts
+from bot.app.named_files import mistakes_in_checkpoint, mistakes_in_parts
 from bot.config import Config, ModelConfig
 from bot.config.environment import without_secrets
 from bot.doctor.findings import Finding, well, wrong

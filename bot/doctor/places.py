@@ -14,8 +14,12 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from bot.app.named_files import mistakes_in_files
-from bot.app.named_weights import is_path, mistakes_in_opened_watermark, mistakes_in_watermark
+from bot.app.named_files import (
+    is_path,
+    mistakes_in_files,
+    mistakes_in_opened_watermark,
+    mistakes_in_watermark,
+)
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong

@@ -10,7 +10,7 @@ from bot.config.page import PageConfig
 from bot.files.artifacts import Artifacts
 from bot.membership.processes import Processes
 from bot.store import Store
-from bot.web.health import Check
+from bot.web.server import Check
 
 Notes = Callable[[], Awaitable[list[str]]]
 

@@ -12,7 +12,7 @@ from bot.domain.time_units import HOUR_SECONDS
 from bot.membership.membership import FRONTS
 from bot.page.house import House
 from bot.telemetry.metrics import WELL
-from bot.web.health import examine
+from bot.web.server import examine
 
 LATE_SECONDS = 60.0
 

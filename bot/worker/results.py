@@ -9,12 +9,11 @@ from bot.domain.jobs import Notes, Showing
 from bot.files import Artifacts, Files
 from bot.process.threads import Threads
 from bot.store import Store
+from bot.store.rows.device_time import WorkerClass
 from bot.store.rows.hashes import NO_HASHES, Hashes
-from bot.store.rows.run_times import WorkerClass
 from bot.worker.ends import Ends
 from bot.worker.held_image import HeldImage
-from bot.worker.judging import Judging
-from bot.worker.known import KnownPictures
+from bot.worker.judging import Judging, KnownPictures
 from bot.worker.repaint import PNG, metadata_of
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Image

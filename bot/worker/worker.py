@@ -19,16 +19,14 @@ from bot.moderation.pictures import PictureRules
 from bot.process.heap import trim_regularly
 from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
-from bot.store.rows.run_times import WorkerClass
+from bot.store.rows.device_time import WorkerClass
 from bot.store.store import Store
 from bot.telemetry.metrics import WELL, Metrics, WorkerMetrics
 from bot.telemetry.tracing import NO_TRACING, Attributes, Tracing, about
-from bot.worker.ends import Ends
-from bot.worker.failures import failure_of
+from bot.worker.ends import Ends, failure_of
 from bot.worker.heartbeats import Heartbeats, seats_of
 from bot.worker.held_image import HeldImage
-from bot.worker.judging import Judging
-from bot.worker.known import KnownPictures
+from bot.worker.judging import Judging, KnownPictures
 from bot.worker.model_use import ModelUse
 from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import Repaint

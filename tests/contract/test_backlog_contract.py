@@ -8,7 +8,7 @@ from recipes import ORIGIN, origin, recipe
 from stores import TTL, Clock
 
 from bot.store import Store
-from bot.store.queue.backlog import Backlog
+from bot.store.queue.statistics import Backlog
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 

@@ -17,8 +17,8 @@ from bot.domain.errors import ConfigurationError
 from bot.store import Store
 from bot.store.queue.demand import Demand
 from bot.store.rows.audit import By
+from bot.store.rows.device_time import WorkerClass
 from bot.store.rows.restrictions import Scope
-from bot.store.rows.run_times import WorkerClass
 from bot.store.tables.queue import images, jobs
 
 WIDE = recipe(width=256, model="wide")

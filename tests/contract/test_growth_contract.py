@@ -42,10 +42,9 @@ from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import Act, By
-from bot.store.rows.device_time import Grouping, Spent
+from bot.store.rows.device_time import Grouping, Spent, WorkerClass
 from bot.store.rows.hashes import Hashes
 from bot.store.rows.restrictions import Scope
-from bot.store.rows.run_times import WorkerClass
 from bot.store.rows.sessions import TimerKind
 from sdjax_engine.request import Lane
 

@@ -22,11 +22,10 @@ from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
 from bot.store import Store
-from bot.store.queue.backlog import Backlog
+from bot.store.queue.statistics import Backlog
 from bot.telemetry.metrics import WELL, Metrics
 from bot.web.connections import MOST_CONNECTIONS
-from bot.web.health import Check, examine
-from bot.web.server import serving
+from bot.web.server import Check, examine, serving
 
 
 async def nothing() -> None:
@@ -141,7 +140,7 @@ async def test_a_process_is_unhealthy_before_all_its_parts_are_open(
 
 
 async def test_a_part_that_does_not_answer_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.web.health.CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("bot.web.server.CHECK_SECONDS", 0.05)
 
     async def hangs() -> str:
         await asyncio.Event().wait()

@@ -14,7 +14,7 @@ from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.membership.folders import MARK, folder_id
 from bot.store import Store
-from bot.store.database.mounts import network_file_system
+from bot.store.database.sqlite_file import network_file_system
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from bot.store.rows.fair_order import (
     Ahead,
     Arrival,
+    Flow,
     Line,
     WorkerSeats,
+    faster,
     overtaking,
     seconds_to_start,
     spans,
 )
-from bot.store.rows.traffic import Flow, faster
 
 PACE = 0.5
 

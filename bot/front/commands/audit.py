@@ -11,8 +11,7 @@ from types import MappingProxyType
 import discord
 from discord.app_commands import locale_str
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.holds import MOST_REASON

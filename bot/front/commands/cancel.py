@@ -8,8 +8,7 @@ import discord
 from discord import app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.delivery.buttons import ButtonContent, Choice, MenuContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, Choice, MenuContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.domain.jobs import Job

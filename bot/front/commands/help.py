@@ -10,8 +10,7 @@ from functools import partial
 import discord
 from discord.app_commands import locale_str
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.jobs import MAX_VARIANTS
 from bot.front.answers.answers import MAX_PAGE, page, page_lines

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 import discord
 from discord.app_commands import Range, locale_str
 
-from bot.delivery.buttons import ButtonContent, Choice, MenuContent
-from bot.delivery.content import MessageContent, PictureContent, Tone
+from bot.delivery.content import ButtonContent, Choice, MenuContent, MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import MissingArtifact, StoreUnavailable

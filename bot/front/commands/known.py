@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 import discord
 from discord.app_commands import Choice, Range, locale_str
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, PictureContent, Tone
+from bot.delivery.content import ButtonContent, MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import DIGITS, name_of, named

@@ -10,8 +10,7 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job

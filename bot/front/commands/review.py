@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from discord.app_commands import Range, locale_str
 
-from bot.delivery.buttons import Choice, MenuContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import Choice, MenuContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import MESSAGE_ADDRESS
 from bot.delivery.refusals import Refusal

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import discord
 from discord.app_commands import Range, locale_str
 
-from bot.delivery.buttons import ROW, ButtonContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ROW, ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UserMistake

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.delivery.buttons import FROM, MORE, NEAR, STAR
+from bot.delivery.content import FROM, MORE, NEAR, STAR
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job, Recipe
 from bot.front.answers.answers import add_page, page

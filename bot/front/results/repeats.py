@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bot.delivery.buttons import PICK, SINGLE, VARY
+from bot.delivery.content import PICK, SINGLE, VARY
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Job, Origin, Recipe
 from bot.front.answers.controls import Button, Menu

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, Tone
+from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.sessions.planning import MAX_THEME
 from bot.store.rows.sessions import GroupSession, Phase, TimerKind
 from bot.store.sessions.boards import Crowd

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.delivery.buttons import ButtonContent
-from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
+from bot.delivery.content import ButtonContent, MessageContent, PictureContent, Tone, shortened
 from bot.front.sessions.board import came_late, left_out, mine_button, times_left, title
 from bot.sessions.results import Rank, champions, page_of, places
 from bot.store.rows.sessions import GroupSession, Post, PostKind, TimerKind

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import discord
 
-from bot.delivery.buttons import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
+from bot.delivery.content import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
 from bot.domain.errors import UserMistake
 from bot.generation_data.fields import text_of_fields
 

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.store.database.database import Verbs, put
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
-from bot.store.tables.automod import automod
+from bot.store.tables.policies import automod
 
 NAME = "AutoMod"
 """How the log names it among the rules."""

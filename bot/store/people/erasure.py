@@ -19,11 +19,10 @@ from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
-from bot.store.tables.automod import automod
-from bot.store.tables.device_time import device_time
+from bot.store.tables.fleet import device_time
 from bot.store.tables.logins import logins
 from bot.store.tables.pictures import blocked_pictures
-from bot.store.tables.policies import policies, server_revisions
+from bot.store.tables.policies import automod, policies, server_revisions
 from bot.store.tables.queue import (
     ENDED,
     OWN,

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import FileState
 from bot.store.database.database import Verbs, count_of
-from bot.store.tables.device_time import device_time
+from bot.store.tables.fleet import device_time
 from bot.store.tables.policies import charges
 from bot.store.tables.queue import files, jobs
 from bot.store.tables.reviews import reports, reviews

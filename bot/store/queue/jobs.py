@@ -12,7 +12,6 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
 from bot.store.database.database import Verbs, count_of
-from bot.store.queue.backlog import Backlog, read_backlog
 from bot.store.queue.copies import add_copy, copies_of, no_copy
 from bot.store.queue.deliveries import shown_by
 from bot.store.queue.new_jobs import (
@@ -25,6 +24,7 @@ from bot.store.queue.new_jobs import (
 )
 from bot.store.queue.search import find_words, words_of
 from bot.store.queue.seed_sequences import NextOf
+from bot.store.queue.statistics import Backlog, read_backlog
 from bot.store.rows.admission import lock_channel_session, wait_for_turn
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.charges import NO_CHARGE, refuse_over_quota

@@ -20,10 +20,9 @@ from bot.domain.jobs import State
 from bot.domain.positions import Position
 from bot.store.database.database import Shared, Verbs
 from bot.store.rows import fair_order
-from bot.store.rows.fair_order import Ahead, Arrival, Line, WorkerSeats
+from bot.store.rows.fair_order import Ahead, Arrival, Flow, Line, WorkerSeats, faster
 from bot.store.rows.jobs import among
 from bot.store.rows.pauses import OF_PAUSE
-from bot.store.rows.traffic import Flow, faster
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables.queue import (
     images,

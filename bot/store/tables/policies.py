@@ -1,10 +1,18 @@
-"""The tables of policies."""
+"""The tables of policies, their charges, and the AutoMod switches of servers."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from bot.store.tables.queue import metadata
+
+automod = sa.Table(
+    "automod",  # servers whose moderators have used the switch
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("applied", sa.Boolean, nullable=False),
+)
+
 
 policies = sa.Table(
     "policies",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.delivery.buttons import ButtonContent, Choice, MenuContent
-from bot.delivery.content import MessageContent, PictureContent, Tone
+from bot.delivery.content import ButtonContent, Choice, MenuContent, MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import COLOURS, layout, parts_of
 from bot.delivery.pictures import PictureFile
 

@@ -8,7 +8,7 @@ import pytest
 from recipes import RECIPE, job_of, recipe
 
 from bot.config import Config
-from bot.delivery.buttons import ROW
+from bot.delivery.content import ROW
 from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
 from bot.domain.errors import UserMistake

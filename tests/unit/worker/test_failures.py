@@ -6,7 +6,7 @@ import pytest
 
 from bot.delivery.result import FAILURES
 from bot.domain.errors import MissingArtifact, StoreUnavailable
-from bot.worker.failures import failure_of
+from bot.worker.ends import failure_of
 from sdjax_engine.errors import InvalidRequest, PaintingFailed
 from sdjax_engine.request import Sampler
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store.tables import automod, device_time, fleet, sessions  # noqa: F401 - add their tables
+from bot.store.tables import fleet, policies, sessions  # noqa: F401 - add their tables
 from bot.store.tables.queue import metadata
 
 context.configure(
