@@ -195,9 +195,10 @@ audit: $(VENV)/bin/python
 	@$(PIP) install pip-audit
 	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 
-# Source, wheel, SBOM and notices in dist/; the wheel has painted in an empty environment.
+# Source, wheel, SBOM and notices in dist/; the wheel has painted in an empty environment, and in one of each Python that
+# TRY names.
 release:
-	@PYTHON="$(PYTHON)" deploy/make-release
+	@PYTHON="$(PYTHON)" TRY="$(TRY)" deploy/make-release
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
