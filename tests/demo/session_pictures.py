@@ -136,7 +136,7 @@ async def use_menu(visit: Visit, message: Locator, name: str) -> None:
 async def open_session(scene: Scene) -> None:
     """Mina names the channel for reviews and reads the help; Wei opens a reviewed session; all go there."""
     mina, wei = scene.mina, scene.wei
-    await go(mina, "general")
+    await go(mina, "mods")
     await mina.send("/review channel")
     await sees(mina, "Moderators see reviews in this channel from now on")
     await mina.send("/help topic:For moderators")
