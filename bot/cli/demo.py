@@ -26,6 +26,7 @@ from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.community import PEOPLE
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
+from bot.sandbox.state import Flag
 from bot.telemetry.log import set_up
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.files import DEMO
@@ -36,6 +37,7 @@ ASKER, CHANNEL, MODERATORS = "Mina", "art", "mods"
 (OMAR,) = (user.id for user in PEOPLE if user.username == "omar")
 """The id of Omar, who gets Arabic answers by configuration: Discord has no Arabic."""
 
+READERS = "Yuna reads Korean, Wei Chinese and Omar Arabic."
 PROMPT = "a red heart left of a blue star"
 PICTURE_SECONDS, OWN_PICTURE_SECONDS = (
     120.0,
@@ -86,6 +88,9 @@ async def demo(
                     config = on_sandbox(own or demo_config(), sandbox, Path(folder))
                     if own is None:
                         config = with_words(config, sandbox)
+                    else:
+                        names = ", ".join(model.name for model in own.models)
+                        sandbox.introduce(f"Here paints: {names}. {READERS}")
                     seconds = OWN_PICTURE_SECONDS if own else PICTURE_SECONDS
                     await serve_and_play(config, tasks, shutdown, once, report, seconds=seconds)
                 finally:
@@ -178,8 +183,7 @@ def with_words(config: Config, sandbox: Sandbox) -> Config:
     """Show on the sandbox what the demo's model knows; return `config` with the page as the model's link."""
     [model] = config.models
     sandbox.introduce(
-        f"The demo's model paints only [these words]({sandbox.address}/about/{DEMO}). Yuna reads Korean, Wei "
-        "Chinese and Omar Arabic.",
+        f"The demo's model paints only [these words]({sandbox.address}/about/{DEMO}). {READERS}",
         **{DEMO: words_page(licence=model.licence)},
     )
     linked = model.model_copy(update={"licence_link": f"{sandbox.address}/about/{DEMO}"})
@@ -220,6 +224,7 @@ async def serve_and_play(
                 raise
             report(str(error))
         if not once:
+            report("Your checkpoint: sdjax-bot demo --model FOLDER; your own server: sdjax-bot setup")
             report(f"The page:    {address}  (Ctrl-C stops)")
             await tasks.wait_for(ended.wait())
     finally:
@@ -244,7 +249,8 @@ async def first_picture(address: str, report: Report, *, seconds: float = PICTUR
         except (InteractionFailed, RefusedByClient, TimeoutError) as error:
             raise NoFirstPicture(f"The demo's first picture did not come: {error}") from error
         if not message["attachments"]:
-            said = " ".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
+            texts = [part["content"] for _, part in walk(message["components"]) if "content" in part]
+            said = " ".join([message["content"], *texts]).strip()
             raise NoFirstPicture(f"The demo's first picture did not come: {one_line(said)}")
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
@@ -253,9 +259,9 @@ async def first_picture(address: str, report: Report, *, seconds: float = PICTUR
 
 
 def has_ended(message: Mapping[str, Any]) -> bool:
-    """Whether a message shows an ended request, which can no longer be cancelled."""
+    """Whether a message is the answer to an ended request, which can no longer be cancelled, or a refusal."""
     buttons = [str(part.get("custom_id")) for _, part in walk(message["components"])]
-    return bool(buttons) and not any(each.startswith("cancel:") for each in buttons)
+    return not message["flags"] & Flag.LOADING and not any(each.startswith("cancel:") for each in buttons)
 
 
 def write_file(file: Path, data: bytes) -> None:

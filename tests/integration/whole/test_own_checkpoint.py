@@ -105,3 +105,21 @@ def test_a_mistake_is_one_sentence_before_anything_is_served(
     told = capsys.readouterr()
     assert said in told.err
     assert (told.out, told.err.count("\n")) == ("", 1)
+
+
+async def test_a_first_picture_that_is_refused_is_a_sentence_and_the_page_stays(
+    here: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> None:
+    file = here / "bot.toml"
+    places = {"checkpoint": json.dumps(str(tiny_checkpoint)), "cache": json.dumps(str(compile_cache))}
+    file.write_text(ELSEWHERE.format(**places) + "[policy]\npaint = false\n")
+    told: list[str] = []
+    shutdown = Shutdown()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if line.endswith("(Ctrl-C stops)"):
+            shutdown.request()
+
+    await demos.demo(shutdown, port=0, once=False, own=Config.load(file), report=tell)
+    assert any(line.startswith("The demo's first picture did not come: ") for line in told)
