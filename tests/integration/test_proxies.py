@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from doctor_looks import found, problems
 from forward_proxy import ForwardProxy, forward_proxy
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from serving import DEADLINE
+from time_authority import time_authority
 from yarl import URL
 
 from bot.app import front
@@ -30,6 +32,7 @@ from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 from bot.process.proxies import ProxyConnector, proxy_of
 from bot.process.shutdown import Shutdown
+from bot.provenance.time_relay import TimeRelay
 from bot.sandbox.server import Sandbox
 
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -228,6 +231,18 @@ async def test_the_hub_is_reached_through_the_proxy(
     await asyncio.to_thread(huggingface_hub.get_session().get, f"{host}/api/models")
     huggingface_hub.close_session()
     assert proxy.asked == [f"GET {host}/api/models HTTP/1.1"]
+
+
+async def test_time_stamps_are_asked_for_through_the_proxy(proxy: ForwardProxy, tmp_path: Path) -> None:
+    query = tmp_path / "asked"
+    asking = ["openssl", "ts", "-query", "-data", __file__, "-sha256", "-cert", "-out", str(query)]
+    await asyncio.to_thread(subprocess.run, asking, check=True, capture_output=True)
+    with time_authority(tmp_path) as address:
+        named = address.replace("127.0.0.1", "stamps.test") + "/tsa"
+        relay = TimeRelay(named, seconds=DEADLINE)
+        answer = await asyncio.to_thread(relay.answer, query.read_bytes())
+    assert (relay.trouble, answer) == ("", (tmp_path / "reply").read_bytes())
+    assert (proxy.asked, proxy.logins) == ([f"POST {named} HTTP/1.1"], [LOGIN])
 
 
 async def test_traces_are_sent_through_the_proxy(proxy: ForwardProxy, host: str) -> None:
