@@ -11,7 +11,7 @@ import io
 import json
 import struct
 import threading
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ UNTRUSTED = "signingCredential.untrusted"
 PNG = b"\x89PNG\r\n\x1a\n"
 MARKS = (b"caBX", b"iTXt" + KEYWORD)  # how the chunks of marks begin
 MARGIN = 1024  # bytes; PNG, WebP and JPEG need different space around a manifest
+MOST_APART = timedelta(minutes=10)  # of an authority's clock and this machine's
 PURPOSES = ("1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.36", "1.3.6.1.4.1.62558.2.1")
 """The extended key usages of signers: emailProtection, documentSigning, and C2PA's own claimSigning."""
 
@@ -102,13 +103,25 @@ class ManifestSigner:
         relay = TimeRelay(self._authority, seconds=ANSWER_SECONDS)
         try:
             with relay:
-                return _Signer(self._credentials, relay.address).sign(manifest, data, parent)
+                signer = _Signer(self._credentials, relay.address)
+                signed = signer.sign(manifest, data, parent)
+                self._check_time(signer.read(signed))
+                return signed
         except OSError as error:
             raise NoTimeStamp(f"{type(error).__name__}: {error}") from error
         except c2pa.C2paError as error:
             if not relay.asked:
                 raise
             raise NoTimeStamp(relay.trouble or f"its answer is refused: {error}") from error
+
+    def _check_time(self, said: dict[str, Any]) -> None:
+        """Raise NoTimeStamp unless a signature's time stamp has about the time of this machine's clock."""
+        stamped = said["manifests"][said["active_manifest"]]["signature_info"].get("time")
+        if stamped is None:
+            raise NoTimeStamp("its answer is not in the signature")
+        apart = abs(datetime.fromisoformat(stamped) - self._now())
+        if apart > MOST_APART:
+            raise NoTimeStamp(f"its clock and this machine's are {apart.total_seconds():.0f} s apart")
 
     def _probe(self) -> int:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from time_authority import time_authority
 
 from bot.config import ProvenanceConfig
 from bot.provenance import manifests
+from bot.provenance.certificates import self_made
+from bot.provenance.manifests import ManifestSigner
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from bot.provenance.time_relay import MOST_BYTES, TimeRelay
@@ -172,6 +175,23 @@ def test_a_wrong_answer_costs_the_time_stamp_alone_and_its_reason_is_logged_once
     assert "signed without a time stamp" in record.message
     reason = "its answer has no bytes" if wrong == "empty" else "its answer is refused: "
     assert reason in record.message
+
+
+def test_a_time_stamp_that_is_far_from_this_machines_time_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with time_authority(tmp_path) as address:
+
+        def signed(*, ahead: timedelta) -> bytes:
+            now = lambda: datetime.now(UTC) + ahead  # noqa: E731
+            return ManifestSigner(self_made(), time_authority=address, now=now).sign(png())
+
+        assert is_stamped(signed(ahead=timedelta(minutes=5)))
+        assert is_stamped(signed(ahead=timedelta(minutes=-5)))
+        assert not caplog.records
+        assert not is_stamped(signed(ahead=timedelta(minutes=15)))
+        assert not is_stamped(signed(ahead=timedelta(minutes=-15)))
+    assert "its clock and this machine's are " in caplog.records[0].message
 
 
 def test_pictures_have_time_stamps_again_after_an_outage_of_any_kind(
