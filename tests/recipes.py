@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bot.config import ModelConfig
 from bot.domain.jobs import ImageRecord, Job, Notes, Origin, Recipe, State, state_of_job
 from sdjax_engine.request import Sampler
 
@@ -16,6 +17,9 @@ RECIPE = Recipe(
     height=128,
     model="demo",
 )
+MODEL = ModelConfig(sizes=("128x128",), num_inference_steps=20, guidance_scale=2.2)
+"""A model that offers the recipe's size, whatever the bundled checkpoint paints."""
+OFFER = MODEL.offer
 ORIGIN = Origin(
     interaction_id=1,
     interaction_token="a-token",

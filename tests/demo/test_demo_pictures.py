@@ -12,12 +12,13 @@ import pytest
 from results import shows_result
 from running_demo import Demo
 
+from bot.config import ModelConfig
 from bot.sandbox.client import Member
 
 PATIENCE = 120.0
 """Seconds; a picture takes one or two on an idle machine."""
 
-SIZE = 128
+(SIZE, _), *_ = ModelConfig().offer.sizes
 PROMPT = "a red circle on a white background"
 Pixels = npt.NDArray[np.float64]
 
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 def drawn() -> PIL.Image.Image:
     """A yellow square on blue, unrelated to the prompt."""
     picture = PIL.Image.new("RGB", (SIZE, SIZE), (20, 40, 200))
-    picture.paste((240, 220, 30), (32, 32, 96, 96))
+    picture.paste((240, 220, 30), (SIZE // 4, SIZE // 4, SIZE * 3 // 4, SIZE * 3 // 4))
     return picture
 
 

@@ -11,6 +11,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from discord_spec import Documents
 from exchanges import DOCUMENTS
+from recipes import MODEL
 from sandbox_bot import SmallBot
 from sandbox_tools import FakeClock, MakeBot, MakeMember
 from serving import Served, serving
@@ -112,7 +113,7 @@ async def served(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[Served]:
     """The shipped bot on the sandbox, without an engine."""
-    async with serving(sandbox, store, artifacts, Config()) as served:
+    async with serving(sandbox, store, artifacts, Config(models=(MODEL,))) as served:
         yield served
 
 

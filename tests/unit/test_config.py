@@ -135,7 +135,7 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
             "models[1].max_steps: 30 is less than num_inference_steps = 60, the default.",
         ),
         (
-            {"models": [{"max_steps": 10}]},
+            {"models": [{"max_steps": 10, "num_inference_steps": 20}]},
             "models[1].max_steps: 10 is less than num_inference_steps = 20, the default.",
         ),
         (

@@ -5,15 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recipes import ORIGIN, RECIPE, recipe
+from recipes import OFFER, ORIGIN, RECIPE, recipe
 
-from bot.config import Config
 from bot.domain.jobs import State, state_of_job
 from bot.domain.sizes import larger_size, nearest_size
 from bot.moderation.limits import places_of
 from sdjax_engine.request import Variation
 
-OFFER = Config().models[0].offer
 STATES = st.lists(st.sampled_from(State), min_size=1, max_size=9)
 
 

@@ -17,7 +17,8 @@ def test_previews_of_the_demo_have_the_mean_colours_of_its_pictures() -> None:
     colours = colours_of(checkpoint.vae.config)
     assert colours is not None
     sources = [np.random.default_rng(seed) for seed in range(4)]
-    drawn = [draw(sample_scene(each, shapes_only=True), Sprites(), size=(128, 128)) for each in sources]
+    size = (checkpoint.vae.config["sample_size"],) * 2
+    drawn = [draw(sample_scene(each, shapes_only=True), Sprites(), size=size) for each in sources]
     scenes = np.stack([np.asarray(each) for each in drawn]).astype(np.float32)
     mean, _ = jax.jit(lambda pixels: checkpoint.vae.module().encode(pixels))(scenes / 127.5 - 1)
     latents = np.asarray(mean, np.float32) * checkpoint.scaling_factor

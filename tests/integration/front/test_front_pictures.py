@@ -21,7 +21,7 @@ from bot.store import Store
 from sdjax_engine.request import Lora
 
 RED = (255, 0, 0)
-TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"]}]})
+TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"], "guidance_scale": 2.2}]})
 NOT_KEPT = "\nThe picture is not kept: send it again with /imagine."
 
 

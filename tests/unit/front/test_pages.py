@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import discord
 import pytest
-from recipes import job_of, origin, recipe
+from recipes import OFFER, job_of, origin, recipe
 
-from bot.config import MAX_MODELS, Config
+from bot.config import MAX_MODELS
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, State
@@ -30,7 +30,6 @@ LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ENGLISH = Texts.for_locale("en-US")
 KOREAN = Texts.for_locale("ko")
-OFFER = Config().models[0].offer
 ME, OTHER = 1, 2
 
 

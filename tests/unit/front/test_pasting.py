@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import recipes
 
-from bot.config import Config
 from bot.front.recipes.options import Asked, parse
 from bot.front.requests.pasted_recipe import SHOWN_DIFFERENCES, difference_lines, filled_from
 from bot.generation_data import Difference, NoGenerationData
 from bot.texts.catalogue import LANGUAGES, Texts
 
-OFFER = replace(Config().models[0].offer, loras=("ink",))
+OFFER = replace(recipes.OFFER, loras=("ink",))
 A1111 = (
     "a {red, blue} boat <lora:ink:0.8> Negative prompt: fog Steps: 33, Sampler: Euler a, CFG scale: 6.5, "
     "Seed: 77, Size: 128x128, Model: dreamshaper, Clip skip: 2"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from recipes import RECIPE, job_of, recipe
+from recipes import OFFER, RECIPE, job_of, recipe
 
-from bot.config import Config
 from bot.delivery.content import ROW
 from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
@@ -18,7 +17,6 @@ from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Offer, Variation
 
 ENGLISH = Texts.for_locale("en")
-OFFER = Config().models[0].offer
 LARGER = replace(OFFER, sizes=((128, 128), (256, 256), (512, 512)))
 
 
