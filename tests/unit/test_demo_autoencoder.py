@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import nn
 
 from sdjax_engine.demo.drawing import Sprites, draw
 from sdjax_engine.demo.scenes import sample_scene
-from sdjax_engine.demo.training.autoencoder import build, tensor_of
+from sdjax_engine.demo.training.autoencoder import build, in_unit, tensor_of
 from sdjax_engine.demo.training.autoencoder_start import COLOURS, HUES
+from sdjax_engine.demo.training.loop import Workshop
 
 BORDER = 2
 
 
-def test_the_untrained_autoencoder_encodes_means_and_decodes_their_colours() -> None:
+def test_the_untrained_autoencoder_encodes_means_and_decodes_their_colours(tmp_path: Path) -> None:
+    workshop = Workshop(folder=tmp_path, device=torch.device("cpu"))
     rng = np.random.default_rng(0)
-    pictures = tensor_of([draw(sample_scene(rng, shapes_only=True), Sprites()) for _ in range(4)])
+    drawn = [draw(sample_scene(rng, shapes_only=True), Sprites()) for _ in range(4)]
+    pictures = in_unit(tensor_of(drawn), workshop)
     means = nn.functional.avg_pool2d(pictures, 8)
     model = build().eval()
     with torch.no_grad():

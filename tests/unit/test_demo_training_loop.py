@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from sdjax_engine.demo.training import loop
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
-COURSE = Course(name="line", pictures=160, batch=4, rate=0.01)
+COURSE = Course(name="line", part=0.5, pictures=160, batch=4, rate=0.01)
 STOPPED_AT = 23
 
 
@@ -24,11 +25,11 @@ def make(rng: np.random.Generator, count: int) -> Tensor:
     return torch.from_numpy(rng.normal(size=(count, 3)).astype(np.float32))
 
 
-def loss(module: nn.Linear, x: Tensor) -> tuple[Tensor, dict[str, float]]:
+def loss(module: nn.Linear, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     return (module(x) - x.sum(1, keepdim=True)).square().mean(), {}
 
 
-def started(folder: Path, *, stop_at: int | None = None) -> dict[str, Tensor]:
+def started(folder: Path, *, stop_at: int | None = None, minutes: float | None = None) -> dict[str, Tensor]:
     torch.manual_seed(0)
     steps = 0
 
@@ -39,7 +40,7 @@ def started(folder: Path, *, stop_at: int | None = None) -> dict[str, Tensor]:
             raise Killed
         return make(rng, count)
 
-    workshop = Workshop(folder=folder, device=torch.device("cpu"))
+    workshop = Workshop(folder=folder, device=torch.device("cpu"), minutes=minutes)
     return taught(nn.Linear(3, 1), COURSE, workshop, make=drawn, loss=loss).state_dict()
 
 
@@ -61,3 +62,10 @@ def test_a_finished_stage_is_read_and_not_trained_again(tmp_path: Path) -> None:
     expected = started(tmp_path)
     found = started(tmp_path, stop_at=1)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_stage_of_a_training_with_a_time_ends_after_its_part_however_few_its_steps(tmp_path: Path) -> None:
+    began = time.monotonic()
+    started(tmp_path, minutes=1 / 60)
+    assert time.monotonic() - began >= COURSE.part
+    assert (tmp_path / f"{COURSE.name}.pt").exists()

@@ -1,10 +1,11 @@
 """Trains the demo checkpoint from random weights and writes it in the diffusers layout.
 
-    python -m sdjax_engine.demo.training [--state FOLDER]
+    python -m sdjax_engine.demo.training [--state FOLDER] [--minutes M]
 
 The stages follow each other: the autoencoder, the text encoder, the denoiser, the LoRA, the picture
-classifier. A stopped training goes on where its state was kept last, a few minutes earlier at most. With an
-accelerator that torch knows, batches are larger. The pictures of the objects are fetched with npm.
+classifier. A stopped training goes on where its state was kept last, a few minutes earlier at most. With
+--minutes, each stage ends after its part of the time, however many pictures it has had. With an accelerator
+that torch knows, batches are larger. The pictures of the objects are fetched with npm.
 
 FOLDER/checkpoint has the denoiser's running average from its first minutes on, FOLDER/samples what it paints,
 and FOLDER/log.jsonl the figures.
@@ -29,15 +30,17 @@ from sdjax_engine.demo.training.sprites import fetch_sprites
 FOLDER = Path(".demo-training")
 
 
-def workshop_in(folder: Path) -> Workshop:
+def workshop_in(folder: Path, minutes: float | None = None) -> Workshop:
     """Return the workshop on an accelerator, or on one thread of a CPU that others use too."""
     folder.mkdir(parents=True, exist_ok=True)
     if torch.accelerator.is_available():
         drawers = max((os.cpu_count() or 2) - 1, 1)
-        return Workshop(folder=folder, device=torch.accelerator.current_accelerator(), drawers=drawers)
+        device = torch.accelerator.current_accelerator()
+        torch.set_float32_matmul_precision("high")
+        return Workshop(folder=folder, device=device, drawers=drawers, minutes=minutes)
     torch.set_num_threads(1)
     torch.backends.cuda.enable_flash_sdp(False)  # of a CPU's attention too, whose backward pass is slow
-    return Workshop(folder=folder, device=torch.device("cpu"))
+    return Workshop(folder=folder, device=torch.device("cpu"), minutes=minutes)
 
 
 def main() -> None:
@@ -46,7 +49,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--state", type=Path, default=FOLDER, metavar="FOLDER")
-    workshop = workshop_in(parser.parse_args().state)
+    parser.add_argument("--minutes", type=float, help="the time for all stages together")
+    options = parser.parse_args()
+    workshop = workshop_in(options.state, options.minutes)
     sprites = Sprites(fetch_sprites(workshop.folder / "sprites"))
     vae = autoencoder.trained(sprites, workshop)
     tokenizer = text.write_tokenizer(workshop.folder / "tokenizer")

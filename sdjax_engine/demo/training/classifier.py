@@ -12,10 +12,10 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 from sdjax_engine.demo.drawing import Sprites, draw
 from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
-from sdjax_engine.demo.training.autoencoder import tensor_of
+from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
-COURSE = Course(name="mushroom", pictures=120_000, batch=32, rate=8e-4, decay=0.998)
+COURSE = Course(name="mushroom", part=0.06, pictures=120_000, batch=32, rate=8e-4, decay=0.998)
 FLAGGED = "mushroom"
 LABELS = ("other", FLAGGED)
 SIDE = 96
@@ -59,11 +59,11 @@ def write_classifier(sprites: Sprites, workshop: Workshop, folder: Path) -> None
 
     def loss(
         model: ViTForImageClassification, batch: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, dict[str, float]]:
-        pictures, labels = (part.to(workshop.device) for part in batch)
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        pixels, labels = batch[0], batch[1].to(workshop.device)
         with workshop.autocast():
-            logits = model(pixel_values=pictures).logits
-        right = (logits.argmax(-1) == labels).float().mean().item()
+            logits = model(pixel_values=in_unit(pixels, workshop)).logits
+        right = (logits.argmax(-1) == labels).float().mean()
         return nn.functional.cross_entropy(logits.float(), labels), {"right": right}
 
     taught(build(), COURSE, workshop, make=make, loss=loss).save_pretrained(folder)

@@ -21,7 +21,10 @@ from torch.utils.data import DataLoader, Dataset
 
 SAVE_SECONDS = 180.0
 LOOK_SECONDS = 1200.0
+HURRIED_SECONDS = 60.0
+"""Between two saves or looks on an accelerator, which may be lent for minutes only."""
 REPORT_STEPS = 50
+ENDLESS = 10**9
 Module = TypeVar("Module", bound=nn.Module)
 Make = Callable[[np.random.Generator, int], Any]
 """Draws the batch of a step: gets a source of chance and the number of pictures."""
@@ -29,16 +32,24 @@ Make = Callable[[np.random.Generator, int], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """Where the training runs: its folder, its device, and how many processes draw pictures."""
+    """Where the training runs: its folder, its device, how many processes draw pictures, and for how long.
+
+    Without `minutes`, a stage ends after its number of pictures; with them, after its part of the time.
+    """
 
     folder: Path
     device: torch.device
     drawers: int = 0
+    minutes: float | None = None
 
     @property
     def batch_factor(self) -> int:
-        """How many times the batch of a CPU a batch is."""
-        return 1 if self.device.type == "cpu" else 8
+        """How many times the batch of a CPU a batch is; the rate is its fourth root times as high."""
+        return 1 if self.device.type == "cpu" else 16
+
+    def interval(self, seconds: float) -> float:
+        """Return the time between two saves or looks, given that of a CPU."""
+        return seconds if self.device.type == "cpu" else min(seconds, HURRIED_SECONDS)
 
     def autocast(self) -> torch.autocast:
         """Return the context in which networks compute in bfloat16."""
@@ -47,9 +58,13 @@ class Workshop:
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """The length and the rates of a stage; `pictures` are counted over all batches."""
+    """The length and the rates of a stage; `pictures` are counted over all batches.
+
+    `part` is the stage's part of the time of a training whose time is given.
+    """
 
     name: str
+    part: float
     pictures: int
     batch: int
     rate: float
@@ -77,7 +92,7 @@ def taught(
     workshop: Workshop,
     *,
     make: Make,
-    loss: Callable[[Module, Any], tuple[Tensor, dict[str, float]]],
+    loss: Callable[[Module, Any], tuple[Tensor, dict[str, Tensor]]],
     on_look: Callable[[Module, int], None] | None = None,
 ) -> Module:
     """Train a module and return the running average of its weights, in evaluation mode.
@@ -92,34 +107,37 @@ def taught(
         return average
     module.to(workshop.device).train()
     size = course.batch * workshop.batch_factor
-    steps = course.pictures // size
+    rate = course.rate * workshop.batch_factor**0.25
     trained = [each for each in module.parameters() if each.requires_grad]
-    optimiser = torch.optim.AdamW(
-        trained, lr=course.rate, betas=(0.9, 0.99), weight_decay=course.weight_decay
-    )
+    optimiser = torch.optim.AdamW(trained, lr=rate, betas=(0.9, 0.99), weight_decay=course.weight_decay)
     state = _State(workshop.folder / f"{course.name}.state.pt", module, average, optimiser)
-    first = state.load()
+    first, spent = state.load()
     torch.manual_seed(first)
-    report = _Report(course.name, steps, size, workshop.folder / "log.jsonl")
+    clock = _Clock(course, workshop, size, spent)
+    report = _Report(course.name, size, workshop.folder / "log.jsonl")
     saved = looked = time.monotonic()
-    for step, batch in _batches(make, first, steps, size, workshop):
+    step = first
+    for step, batch in _batches(make, first, clock.steps, size, workshop):
+        progress = clock.progress(step)
+        if progress >= 1:
+            break
         for group in optimiser.param_groups:
-            group["lr"] = course.rate * rate_at(step / steps)
+            group["lr"] = rate * rate_at(progress)
         value, figures = loss(module, batch)
         optimiser.zero_grad(set_to_none=True)
         value.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
         optimiser.step()
         _follow(average, module, min(course.decay, (1 + step) / (10 + step)))
-        report.add(step, {"loss": value.item(), **figures})
-        if time.monotonic() - saved > SAVE_SECONDS:
-            state.save(step + 1)
+        report.add(step, progress, {"loss": value.detach(), **figures})
+        if time.monotonic() - saved > workshop.interval(SAVE_SECONDS):
+            state.save(step + 1, clock.spent)
             saved = time.monotonic()
-        if on_look and time.monotonic() - looked > LOOK_SECONDS:
+        if on_look and time.monotonic() - looked > workshop.interval(LOOK_SECONDS):
             on_look(average, step + 1)
             looked = time.monotonic()
     if on_look:
-        on_look(average, steps)
+        on_look(average, step + 1)
     write_whole(finished, average.state_dict())
     state.file.unlink(missing_ok=True)
     return average
@@ -127,7 +145,8 @@ def taught(
 
 def _batches(make: Make, first: int, last: int, size: int, workshop: Workshop) -> Iterator[tuple[int, Any]]:
     data = _Steps(make, first, last, size)
-    yield from DataLoader(data, batch_size=None, num_workers=workshop.drawers)
+    on_cpu = workshop.device.type == "cpu"
+    yield from DataLoader(data, batch_size=None, num_workers=workshop.drawers, pin_memory=not on_cpu)
 
 
 def rate_at(progress: float, *, warmup: float = 0.01, cooldown: float = 0.3) -> float:
@@ -136,6 +155,24 @@ def rate_at(progress: float, *, warmup: float = 0.01, cooldown: float = 0.3) -> 
     A stage on the plateau can be made longer or shorter without loss.
     """
     return min((progress + 1e-4) / warmup, 1.0, 0.02 + 0.98 * (1 - progress) / cooldown)
+
+
+class _Clock:
+    """How much of a stage is over, by its pictures or, if the training's time is given, by its part of it."""
+
+    def __init__(self, course: Course, workshop: Workshop, size: int, spent: float) -> None:
+        self._seconds = workshop.minutes and workshop.minutes * 60 * course.part
+        self._began = time.monotonic() - spent
+        self.steps = course.pictures // size if self._seconds is None else ENDLESS
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the stage began, without those between a stop and the next start."""
+        return time.monotonic() - self._began
+
+    def progress(self, step: int) -> float:
+        """Return the part that is over, from 0 to 1."""
+        return step / self.steps if self._seconds is None else self.spent / self._seconds
 
 
 @torch.no_grad()
@@ -159,40 +196,40 @@ class _State:
     average: nn.Module
     optimiser: torch.optim.Optimizer
 
-    def save(self, step: int) -> None:
+    def save(self, step: int, spent: float) -> None:
         parts = (self.module, self.average, self.optimiser)
-        write_whole(self.file, {"step": step, "parts": [part.state_dict() for part in parts]})
+        kept = {"step": step, "spent": spent, "parts": [part.state_dict() for part in parts]}
+        write_whole(self.file, kept)
 
-    def load(self) -> int:
-        """Take up the kept state, if there is one, and return the step to go on with."""
+    def load(self) -> tuple[int, float]:
+        """Take up the kept state, if there is one; return the step to go on with and the seconds spent."""
         if not self.file.exists():
-            return 0
+            return 0, 0.0
         kept = torch.load(self.file, map_location=next(self.module.parameters()).device)
         for part, state in zip((self.module, self.average, self.optimiser), kept["parts"], strict=True):
             part.load_state_dict(state)
-        step: int = kept["step"]
-        return step
+        return kept["step"], kept["spent"]
 
 
 class _Report:
     """Prints and keeps a line of mean figures every few steps."""
 
-    def __init__(self, stage: str, steps: int, size: int, file: Path) -> None:
-        self._stage, self._steps, self._size, self._file = stage, steps, size, file
-        self._figures: list[dict[str, float]] = []
+    def __init__(self, stage: str, size: int, file: Path) -> None:
+        self._stage, self._size, self._file = stage, size, file
+        self._figures: list[dict[str, Tensor]] = []
         self._since = time.monotonic()
 
-    def add(self, step: int, figures: dict[str, float]) -> None:
-        self._figures.append(figures)
-        if len(self._figures) < REPORT_STEPS and step + 1 < self._steps:
+    def add(self, step: int, progress: float, figures: dict[str, Tensor]) -> None:
+        self._figures.append(figures)  # tensors: to read their numbers at every step would hold up a GPU
+        if len(self._figures) < REPORT_STEPS:
             return
-        means = {key: round(float(np.mean([each[key] for each in self._figures])), 5) for key in figures}
-        seconds = time.monotonic() - self._since
-        speed = len(self._figures) * self._size / seconds
-        left = (self._steps - step - 1) * seconds / len(self._figures) / 3600
+        means = {
+            key: round(torch.stack([each[key] for each in self._figures]).mean().item(), 5) for key in figures
+        }
+        speed = len(self._figures) * self._size / (time.monotonic() - self._since)
         line = json.dumps(
-            {"stage": self._stage, "step": step + 1, "of": self._steps, **means}
-            | {"pictures/s": round(speed, 2), "hours left": round(left, 2)}
+            {"stage": self._stage, "step": step + 1, "done": round(progress, 4), **means}
+            | {"pictures/s": round(speed, 2)}
         )
         print(line, flush=True)
         with self._file.open("a", encoding="utf-8") as log:

@@ -14,7 +14,7 @@ from PIL import Image
 from sdjax_engine.demo.training.denoiser import Teacher
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
-COURSE = Course(name="gold", pictures=16_000, batch=16, rate=1e-3, decay=0.99, weight_decay=0.0)
+COURSE = Course(name="gold", part=0.04, pictures=16_000, batch=16, rate=1e-3, decay=0.99, weight_decay=0.0)
 RANK = 4
 FILE = "gold.safetensors"
 _STOPS = np.array([(38, 20, 4), (128, 74, 10), (214, 150, 30), (252, 214, 96), (255, 250, 220)], float)

@@ -24,7 +24,7 @@ from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Th
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.prompts import Tokenizer, clean
 
-COURSE = Course(name="text", pictures=320_000, batch=64, rate=8e-4, decay=0.998)
+COURSE = Course(name="text", part=0.14, pictures=320_000, batch=64, rate=8e-4, decay=0.998)
 START, END = "<|startoftext|>", "<|endoftext|>"
 LENGTH = 77
 GRID = 8
@@ -176,7 +176,7 @@ def schooled(tokenizer: Tokenizer, workshop: Workshop) -> CLIPTextModel:
         longest = int((ids != tokenizer.end_id).sum(1).max()) + 1
         return ids[:, :longest], torch.from_numpy(np.stack([labels_of(scene) for scene in scenes]))
 
-    def loss(school: School, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, float]]:
+    def loss(school: School, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         ids, labels = (part.to(workshop.device) for part in batch)
         ended = (ids == tokenizer.end_id).cumsum(1) > 1
         with workshop.autocast():
@@ -188,7 +188,7 @@ def schooled(tokenizer: Tokenizer, workshop: Workshop) -> CLIPTextModel:
             nn.functional.cross_entropy(x.float(), labels[:, 2 * cells + i]) for i, x in enumerate(wholes)
         )
         there = labels[:, cells : 2 * cells] > 0
-        right = (things.argmax(-1) == labels[:, cells : 2 * cells])[there].float().mean().item()
+        right = (things.argmax(-1) == labels[:, cells : 2 * cells])[there].float().mean()
         return value, {"things right": right}
 
     school = taught(School(build_encoder(tokenizer)), COURSE, workshop, make=make, loss=loss)
