@@ -21,9 +21,8 @@ from store_evening import origin
 from store_verbs import request
 
 from bot.domain.quotas import Charge, Quota
-from bot.front.services.server_cache import Ruled, ServerCache
-from bot.moderation.limits import quotas_of, refusal
-from bot.moderation.policy import Policy, Said, effective
+from bot.front.services.standing import Operator, ServerCache
+from bot.moderation.limits import refusal
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
@@ -62,16 +61,11 @@ async def measure(store: Store) -> dict[str, float]:
     numbers = count(1)
     await fill(store)
 
-    servers = ServerCache()
-
-    def ruled(said: tuple[Said, ...]) -> Ruled:
-        found = effective(said)
-        return Ruled(said=said, effective=found, quotas=quotas_of(found, Policy(), guild_id=HERE))
+    servers, operator = ServerCache(), Operator()
 
     async def decide() -> tuple[Quota, ...]:
-        _, server = await servers.look(store, PLACE)
-        found = server.ruled(PLACE, 1.0, ruled)
-        refusal(found.effective.policy, request(1, MINA, variants=1)[0])
+        found = await servers.standing(store, PLACE, operator)
+        refusal(found.policy, request(1, MINA, variants=1)[0])
         return found.quotas
 
     async def decide_first() -> tuple[Quota, ...]:

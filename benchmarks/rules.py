@@ -34,12 +34,11 @@ from percentiles import percentile
 from store_servers import postgresql
 
 from bot.domain.jobs import Origin, Recipe
-from bot.front.requests.standing import check_blocks, check_words
-from bot.front.services.judges import Judging
-from bot.front.services.server_cache import AutomodCache, ServerCache
-from bot.front.services.services import Interaction
+from bot.front.requests.words import check_words
+from bot.front.services.judges import AutomodCache, Judging
+from bot.front.services.request import Interaction, Request
+from bot.front.services.standing import Operator, ServerCache
 from bot.moderation.always import hard_rule
-from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
@@ -108,15 +107,14 @@ class Discord:
 def interaction_in(guild_id: int, store: Store, automod: AutomodCache) -> Interaction:
     """Return what the checks read of an interaction."""
     client = Discord()
-    policies = {"policy": Policy(), "bounds": Policy(), "weights": {}, "weight_of": lambda _person: 1.0}
     threads = {"judging": Judging(), "servers": ServerCache(), "hard_rule": hard_rule()}
-    client.services = SimpleNamespace(store=store, automod=automod, **policies, **threads)  # type: ignore[attr-defined]
+    services = SimpleNamespace(store=store, automod=automod, operator=Operator(), **threads)
+    client.services = services  # type: ignore[attr-defined]
     fields: dict[str, Any] = {
         "client": client,
         "guild_id": guild_id,
         "channel_id": 31,
         "channel": None,
-        "extras": {},
     }
     fields |= {"user": SimpleNamespace(id=11, roles=()), "is_guild_integration": lambda: True}
     fields |= {"app_permissions": SimpleNamespace(manage_guild=True)}
@@ -155,11 +153,11 @@ async def request(
 ) -> tuple[float, float]:
     """Return the milliseconds of one request, and the processor's milliseconds for its checks."""
     store: Store = interaction.client.services.store
-    interaction.extras.clear()
     begun, used = time.perf_counter(), time.process_time()
     if checked:
-        await check_blocks(interaction)
-        await check_words(interaction, asked)
+        made = Request.of(interaction)
+        (await made.standing()).check_paints()
+        await check_words(made, asked)
     used = time.process_time() - used
     await store.jobs.enqueue(asked, place)
     return 1e3 * (time.perf_counter() - begun), 1e3 * used

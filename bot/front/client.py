@@ -20,17 +20,16 @@ from bot.delivery.uploads import UploadLimits
 from bot.domain.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
-from bot.front.answers.controls import pressed
-from bot.front.answers.first_answers import Counting
-from bot.front.answers.forms import submitted
+from bot.front.answers.answers import Counting
+from bot.front.answers.controls import pressed, submitted
 from bot.front.features import BUTTONS, FORMS
 from bot.front.gateway.connections import GatewayConnections, SessionStarts
+from bot.front.gateway.spoiler_channels import SpoilerChannels
 from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.recipes.keywords import Keywords, keywords_of
 from bot.front.results.favourites import react
-from bot.front.services.channel_kinds import SpoilerChannels
 from bot.front.services.from_configuration import attachments_of, configured_services, rates_of
-from bot.front.services.services import Interaction, Services
+from bot.front.services.request import Interaction, Request, Services
 from bot.front.tree import define, new_tree
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.waiting_room import WaitingRoom
@@ -328,9 +327,9 @@ class Bot(discord.AutoShardedClient):
         """Count an interaction; the tree answers commands, and buttons and forms are answered here."""
         self._counting.arrived(interaction)
         if interaction.type is discord.InteractionType.modal_submit:
-            await submitted(interaction, FORMS)
+            await submitted(Request.of(interaction), FORMS)
         elif interaction.type is discord.InteractionType.component:
-            await pressed(interaction, BUTTONS)
+            await pressed(Request.of(interaction), BUTTONS)
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""

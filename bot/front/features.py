@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bot.front.answers import retry
-from bot.front.answers.controls import Button, Menu
-from bot.front.answers.forms import Form
+from bot.front.answers import controls
+from bot.front.answers.controls import Button, Form, Menu
 from bot.front.commands import (
     audit,
     cancel,
@@ -82,7 +81,7 @@ FEATURES = (
     Feature(menu=whose.whose_menu),
     Feature(controls=help.CONTROLS),
     Feature(controls=permutations.CONTROLS),
-    Feature(controls=retry.CONTROLS),
+    Feature(controls=controls.CONTROLS),
     Feature(controls=repeats.CONTROLS),
     Feature(controls=remix.CONTROLS),
     Feature(controls=more.CONTROLS),

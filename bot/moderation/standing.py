@@ -1,38 +1,22 @@
-"""Which restriction refuses or pauses a person's request, and the sentence for the person."""
+"""Which block refuses a person's request, and the sentence for the person."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from bot.domain.errors import UserMistake
 from bot.store.rows.restrictions import Kind, Restriction
 from bot.texts.catalogue import Moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """Whether a request is taken, and the restrictions that decide it.
-
-    `refused` is the block that refuses the request, `paused` the pause that lets it wait.
-    """
-
-    refused: Restriction | None = None
-    paused: Restriction | None = None
-
-
-def decide(restrictions: Iterable[Restriction]) -> Decision:
-    """Return what the restrictions that hold for a person in a channel mean for their request.
+def block_of(restrictions: Sequence[Restriction]) -> Restriction | None:
+    """Return the block that refuses a request, of the restrictions that hold for a person in a channel.
 
     Of several blocks the widest counts: of the person everywhere, then of the server, then of the person in
-    the server. Of several pauses the nearest counts: of a thread, then of its channel, then of the server.
+    the server.
     """
-    found = list(restrictions)
-    blocks = [each for each in found if each.kind is Kind.BLOCK]
-    pauses = [each for each in found if each.kind is Kind.PAUSE]
-    return Decision(
-        refused=min(blocks, key=_width, default=None), paused=max(pauses, key=_nearness, default=None)
-    )
+    blocks = [each for each in restrictions if each.kind is Kind.BLOCK]
+    return min(blocks, key=_width, default=None)
 
 
 def refusal(block: Restriction) -> UserMistake:
@@ -55,8 +39,3 @@ def _name(block: Restriction) -> str:
 
 def _width(block: Restriction) -> tuple[bool, bool]:
     return bool(block.scope.guild_id), bool(block.scope.user_id)
-
-
-def _nearness(pause: Restriction) -> int:
-    """Return the sort key of a pause, largest for the nearest: a thread has a larger id than its channel."""
-    return pause.scope.channel_id

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from stores import OpenStore
 
-from bot.front.services.server_cache import ReadyServer, Ruled, ServerCache
-from bot.moderation.policy import Effective, Policy, Said, effective, said_by
+from bot.front.services.standing import Operator, Server, ServerCache, Standing
+from bot.moderation.policy import said_by
 from bot.store import Store
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
-from bot.store.moderation.standing import Requester, ServerSays
+from bot.store.moderation.standing import Requester, ServerSays, StandingRow
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
@@ -20,15 +20,12 @@ HERE, THERE, MINA = 21, 22, 11
 THREAD, CHANNEL, ELSEWHERE, ARTIST, NEWCOMER = 33, 32, 31, 41, 42
 BY = By(actor_id=MINA, guild_id=HERE)
 PLACE = Requester(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=(NEWCOMER, ARTIST))
+OPERATOR = Operator()
 GORE = PromptRule(name="No gore", terms=("blood",))
 
 
-def ruled(said: tuple[Said, ...]) -> Ruled:
-    return Ruled(said=said, effective=effective(said), quotas=())
-
-
-def steps_in(server: ReadyServer, place: Requester = PLACE) -> float | None:
-    return server.ruled(place, 1.0, ruled).effective.policy.steps
+def steps_in(server: Server, place: Requester = PLACE) -> float | None:
+    return server.standing(StandingRow(), place, OPERATOR).policy.steps
 
 
 async def test_every_front_sees_each_change_at_its_next_request(open_store: OpenStore) -> None:
@@ -93,21 +90,17 @@ def test_the_policies_that_hold_come_in_order_and_what_they_mean_is_decided_once
         row(PolicyScope.SERVER, HERE, 5),
     ]
     others = [row(PolicyScope.CHANNEL, ELSEWHERE, 6), row(PolicyScope.ROLE, ELSEWHERE, 7)]
-    server = ReadyServer(ServerSays(revision=1, policies=[*others, *reversed(holding)]))
-    decided: list[tuple[Said, ...]] = []
+    server = Server(ServerSays(revision=1, policies=[*others, *reversed(holding)]))
 
-    def decide(said: tuple[Said, ...]) -> Ruled:
-        decided.append(said)
-        return Ruled(said=said, effective=Effective(policy=Policy(), rules={}), quotas=())
+    def standing(place: Requester, operator: Operator = OPERATOR) -> Standing:
+        return server.standing(StandingRow(), place, operator)
 
-    first = server.ruled(PLACE, 1.0, decide)
+    first = standing(PLACE)
     assert first.said == tuple(map(said_by, holding))
-    assert server.ruled(replace(PLACE, user_id=12, role_ids=(ARTIST,)), 1.0, decide) is first
-    assert server.ruled(PLACE, 2.0, decide) is not first
-    assert server.ruled(replace(PLACE, role_ids=()), 1.0, decide).said == tuple(
-        map(said_by, (*holding[:2], holding[3]))
-    )
-    assert len(decided) == 3
+    assert standing(replace(PLACE, user_id=12, role_ids=(ARTIST,))).effective is first.effective
+    assert standing(replace(PLACE, role_ids=())).said == tuple(map(said_by, (*holding[:2], holding[3])))
+    assert standing(PLACE).effective is first.effective
+    assert standing(PLACE, Operator(policy=OPERATOR.policy)).effective is not first.effective
 
 
 async def test_requests_at_the_same_time_share_what_is_compiled(store: Store) -> None:

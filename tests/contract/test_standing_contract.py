@@ -12,7 +12,7 @@ from stores import OpenStore
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import Action, PromptRule
-from bot.store.moderation.standing import Requester, ServerSays, Standing
+from bot.store.moderation.standing import Requester, ServerSays, StandingRow
 from bot.store.people.preferences import Scope, owners_at
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope as Restricted
@@ -33,7 +33,7 @@ async def revision(store: Store) -> int | None:
 
 async def test_a_place_of_which_nothing_is_known_has_no_restriction_and_no_revision(store: Store) -> None:
     for place in (PLACE, Requester(user_id=RAVI, guild_id=HERE), Requester(user_id=RAVI, guild_id=None)):
-        assert await store.standings.of(place) == Standing(restrictions=[], revision=None)
+        assert await store.standings.of(place) == StandingRow(restrictions=[], revision=None)
 
 
 async def test_one_look_has_the_restrictions_of_the_place_and_the_revision_of_its_server(
@@ -47,7 +47,7 @@ async def test_one_look_has_the_restrictions_of_the_place_and_the_revision_of_it
     assert sorted(found.restrictions, key=lambda each: each.kind) == [block, pause]
     assert found.revision == (await store.standings.said_by(HERE)).revision is not None
     there = await store.standings.of(Requester(user_id=RAVI, guild_id=THERE, channel_ids=(CHANNEL,)))
-    assert there == Standing(restrictions=[], revision=None)
+    assert there == StandingRow(restrictions=[], revision=None)
 
 
 async def test_one_look_says_whether_the_channel_has_an_open_session(store: Store) -> None:

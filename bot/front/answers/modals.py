@@ -1,4 +1,4 @@
-"""Modals, Discord's forms: discord.py only sends them, and `bot.front.answers.forms` reads submissions."""
+"""Modals, Discord's forms: discord.py only sends them, and `bot.front.answers.controls` reads submissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import discord
 
 from bot.domain.holds import MOST_REASON
-from bot.front.services.services import FormPayload
+from bot.front.services.request import FormPayload
 from bot.front.uploads.sent_file import FILE_TYPES, PICTURES
 from bot.texts.catalogue import Texts
 

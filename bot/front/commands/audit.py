@@ -15,17 +15,16 @@ from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.holds import MOST_REASON
-from bot.front.answers.answers import MAX_PAGE, page_lines
+from bot.front.answers.answers import MAX_PAGE, acknowledge, acknowledge_press, page_lines
 from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge, acknowledge_press
-from bot.front.answers.paging import NEWER, OLDER, turned
+from bot.front.answers.pages import NEWER, OLDER, turned
 from bot.front.answers.permissions import moderated_server
 from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import Command, Option, for_moderators, make_command
 from bot.front.moderators.audit_changes import changes_of
 from bot.front.moderators.audit_file import FILE, lines_of
 from bot.front.moderators.policy_lines import whose
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.front.sessions.audit import said_of_session
 from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, Entry
@@ -105,30 +104,26 @@ def audit_command() -> Command:
     )
 
 
-async def show_audit(
-    interaction: Interaction, *, member: discord.User | None = None, act: str | None = None
-) -> None:
+async def show_audit(request: Request, *, member: discord.User | None = None, act: str | None = None) -> None:
     """Show the newest page to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    await acknowledge(interaction, private=True)
+    guild_id = moderated_server(request)
+    await acknowledge(request, private=True)
     look = Look(
         guild_id=guild_id,
         person_id=None if member is None else member.id,
         act=None if act is None else Act(act),
     )
-    await _show(interaction, await page_of(services_of(interaction).store.moderation, look))
+    await _show(request, await page_of(request.services.store.moderation, look))
 
 
-async def act_on(interaction: Interaction, way: str, key: int, person: int, kind: str) -> None:
+async def act_on(request: Request, way: str, key: int, person: int, kind: str) -> None:
     """Turn the page, `way` being older or newer than the entry `key`, or send the whole log as a file."""
-    look = Look(
-        guild_id=moderated_server(interaction), person_id=person or None, act=Act(kind) if kind else None
-    )
+    look = Look(guild_id=moderated_server(request), person_id=person or None, act=Act(kind) if kind else None)
     if way == EXPORT:
-        await _export(interaction, look)
+        await _export(request, look)
         return
-    await acknowledge_press(interaction)
-    await _show(interaction, await page_of(services_of(interaction).store.moderation, look, way, key))
+    await acknowledge_press(request)
+    await _show(request, await page_of(request.services.store.moderation, look, way, key))
 
 
 async def page_of(log: Moderation, look: Look, way: str = "", key: int = 0) -> Page:
@@ -138,8 +133,8 @@ async def page_of(log: Moderation, look: Look, way: str = "", key: int = 0) -> P
     return Page(entries=found.rows, older=found.older, newer=found.newer, look=look)
 
 
-async def _show(interaction: Interaction, page: Page) -> None:
-    texts = services_of(interaction).texts(interaction)
+async def _show(request: Request, page: Page) -> None:
+    texts = request.texts
     row = tuple(_buttons(page, texts))
     heading = texts.gettext("What moderators did here")
     lines = [f"### {heading}", *entry_lines(page.entries, texts)]
@@ -147,7 +142,7 @@ async def _show(interaction: Interaction, page: Page) -> None:
         lines = [f"### {heading}", *entry_lines(page.entries, texts, changes=False)]
     text = page_lines(lines, texts)
     content = MessageContent(heading=text, rows=(row,) if row else (), tone=Tone.WAITING)
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
 def entry_lines(entries: Sequence[Entry], texts: Texts, *, changes: bool = True) -> list[str]:
@@ -269,23 +264,23 @@ def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
     yield ButtonContent(label=texts.gettext("Export"), custom_id=f"audit:{EXPORT}:0:{which}")
 
 
-async def _export(interaction: Interaction, look: Look) -> None:
+async def _export(request: Request, look: Look) -> None:
     """Send the entries as JSON lines to the moderator alone: as many of the newest as fit into a file."""
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    await acknowledge(request, private=True)
+    services = request.services
     log, limit = services.store.moderation, MOST_EXPORTED
     entries = await log.entries(look.guild_id, person_id=look.person_id, act=look.act, limit=limit)
     if not entries:
         raise UserMistake("audit_empty")
     data, count = lines_of(entries)
-    texts = services.texts(interaction)
+    texts = request.texts
     said = texts.ngettext(
         "{count} act as JSON, one a line, the newest first.",
         "{count} acts as JSON, one a line, the newest first.",
         count,
     )
     file = discord.File(io.BytesIO(data), filename=FILE)
-    await interaction.edit_original_response(content=said, attachments=[file])
+    await request.edit(content=said, attachments=[file])
 
 
 _SAID = {

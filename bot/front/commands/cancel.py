@@ -12,13 +12,13 @@ from bot.delivery.content import ButtonContent, Choice, MenuContent, MessageCont
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.domain.jobs import Job
+from bot.front.answers.answers import acknowledge, acknowledge_press
 from bot.front.answers.controls import Button, Menu
-from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.answers.permissions import asker, moderates, moderator_of
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
 
@@ -45,70 +45,70 @@ def cancel_command() -> Command:
     )
 
 
-async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
+async def cancel(request: Request, *, job: str | None = None) -> None:
     """Cancel the chosen request, all of the person's own, or their only one; else show menus of requests."""
-    await acknowledge(interaction, private=True)
+    await acknowledge(request, private=True)
     job = job and job.strip().lower()
     if job == ALL:
-        await cancel_all(interaction)
+        await cancel_all(request)
     elif job is not None:
-        await cancel_chosen(interaction, [job])
+        await cancel_chosen(request, [job])
     else:
-        mine, others = await active_here(interaction)
+        mine, others = await active_here(request)
         if not mine and not others:
-            await cancel_all(interaction, unless_several=True)
+            await cancel_all(request, unless_several=True)
         elif len(mine) == 1:
-            await cancel_chosen(interaction, [mine[0].id])
+            await cancel_chosen(request, [mine[0].id])
         else:
-            await interaction.edit_original_response(view=_choosing(interaction, mine, others))
+            await request.edit(view=_choosing(request, mine, others))
 
 
-async def cancel_all(interaction: Interaction, *, unless_several: bool = False) -> None:
+async def cancel_all(request: Request, *, unless_several: bool = False) -> None:
     """Cancel all of the person's own requests; the interaction is acknowledged already.
 
     Raises UserMistake `nothing_to_cancel`; `unless_several`, raises UnreadableJob where they have several,
     none of which this version can read, so that no menu can show them.
     """
-    mine = await services_of(interaction).store.jobs.active_ids(interaction.user.id)
+    mine = await request.services.store.jobs.active_ids(request.person.id)
     if not mine:
         raise UserMistake("nothing_to_cancel")
     if unless_several and len(mine) > 1:
         raise UnreadableJob
-    await cancel_chosen(interaction, mine)
+    await cancel_chosen(request, mine)
 
 
-async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
+async def cancel_chosen(request: Request, job_ids: Sequence[str]) -> None:
     """Cancel these requests and say so; the interaction is acknowledged already.
 
     Of the requests that this version cannot read, a person may cancel their own. Raises UserMistake
     `already_ended` where all of them had ended, NotYours and UnknownJob.
     """
-    store = services_of(interaction).store
+    store = request.services.store
     chosen, unreadable = [], []
     for job_id in job_ids:
         try:
             chosen.append(await store.jobs.get(job_id))
         except UnreadableJob:
             unreadable.append(job_id)
-    rights = [asker(interaction, job) for job in chosen]
+    rights = [asker(request, job) for job in chosen]
     if not unreadable and all(
         job.state.final and right in (None, job.origin.user_id)
         for job, right in zip(chosen, rights, strict=True)
     ):
         raise UserMistake("already_ended")
     for job_id in unreadable:
-        await store.jobs.cancel(job_id, user_id=interaction.user.id)
+        await store.jobs.cancel(job_id, user_id=request.person.id)
     ended = [
-        await store.jobs.cancel(job.id, user_id=right, by=moderator_of(interaction, job))
+        await store.jobs.cancel(job.id, user_id=right, by=moderator_of(request, job))
         for job, right in zip(chosen, rights, strict=True)
         if not job.state.final or right not in (None, job.origin.user_id)
     ]
     cancelled = [job for job in ended if job is not None]
-    secret = any(job.origin.private and job.origin.user_id != interaction.user.id for job in cancelled)
-    texts = services_of(interaction).texts(interaction)
+    secret = any(job.origin.private and job.origin.user_id != request.person.id for job in cancelled)
+    texts = request.texts
     said = said_of_cancelled(cancelled, texts, secret=secret, unreadable=len(unreadable))
     content = MessageContent(heading=said, tone=Tone.CANCELLED)
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
 def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool, unreadable: int = 0) -> str:
@@ -133,19 +133,19 @@ def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool, unread
     return f"{said}{separator}{kept}"
 
 
-async def active_here(interaction: Interaction, *, limit: int = 100) -> tuple[list[Job], list[Job]]:
+async def active_here(request: Request, *, limit: int = 100) -> tuple[list[Job], list[Job]]:
     """Return the person's own active requests, and others' in the server if the person moderates it."""
-    store = services_of(interaction).store
-    mine = await store.jobs.active(user_id=interaction.user.id, limit=limit)
-    here = await store.jobs.active(guild_id=interaction.guild_id, limit=limit) if interaction.guild_id else []
-    others = (job for job in here if job.origin.user_id != interaction.user.id)
-    return mine, [job for job in others if moderates(interaction, job)]
+    store = request.services.store
+    mine = await store.jobs.active(user_id=request.person.id, limit=limit)
+    here = await store.jobs.active(guild_id=request.guild_id, limit=limit) if request.guild_id else []
+    others = (job for job in here if job.origin.user_id != request.person.id)
+    return mine, [job for job in others if moderates(request, job)]
 
 
-def _choosing(interaction: Interaction, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
+def _choosing(request: Request, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
     """Return a message with menus of these requests."""
-    services = services_of(interaction)
-    return layout(choosing(mine, others, now=services.clock(), texts=services.texts(interaction)))
+    services = request.services
+    return layout(choosing(mine, others, now=services.clock(), texts=request.texts))
 
 
 def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: Texts) -> MessageContent:
@@ -195,17 +195,17 @@ def _menu(
     return MenuContent(custom_id=custom_id, placeholder=placeholder, choices=tuple(choices), most=MAX_CHOICES)
 
 
-async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_jobs(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the person's own active requests, then for moderators of this channel others of the server."""
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+    services = request.services
+    texts = request.texts
     try:
         # Each keystroke asks: the requests of others are read for those alone who may cancel some.
-        if interaction.permissions.manage_messages:
-            mine, others = await active_here(interaction, limit=SUGGESTED_FROM)
+        if request.interaction.permissions.manage_messages:
+            mine, others = await active_here(request, limit=SUGGESTED_FROM)
         else:
             mine, others = (
-                await services.store.jobs.active(user_id=interaction.user.id, limit=MAX_CHOICES),
+                await services.store.jobs.active(user_id=request.person.id, limit=MAX_CHOICES),
                 [],
             )
     except StoreUnavailable:
@@ -230,31 +230,31 @@ def _suggestions(
     ]
 
 
-async def cancel_job(interaction: Interaction, job_id: str) -> None:
+async def cancel_job(request: Request, job_id: str) -> None:
     """Cancel the job of a message; the delivery edits its message. Moderators may, too."""
-    await acknowledge_press(interaction)
-    store = services_of(interaction).store
+    await acknowledge_press(request)
+    store = request.services.store
     try:
         job = await store.jobs.get(job_id)
     except UnreadableJob:  # the person needs no more than its id
-        await store.jobs.cancel(job_id, user_id=interaction.user.id)
+        await store.jobs.cancel(job_id, user_id=request.person.id)
         return
-    right = asker(interaction, job)
+    right = asker(request, job)
     if job.state.final and right in (None, job.origin.user_id):
         raise UserMistake("already_ended")
-    await store.jobs.cancel(job_id, user_id=right, by=moderator_of(interaction, job))
+    await store.jobs.cancel(job_id, user_id=right, by=moderator_of(request, job))
 
 
-async def cancel_selected(interaction: Interaction, job_ids: Sequence[str]) -> None:
+async def cancel_selected(request: Request, job_ids: Sequence[str]) -> None:
     """Cancel the chosen jobs; the permission is checked for each."""
-    await acknowledge_press(interaction)
-    await cancel_chosen(interaction, job_ids)
+    await acknowledge_press(request)
+    await cancel_chosen(request, job_ids)
 
 
-async def cancel_everything(interaction: Interaction) -> None:
+async def cancel_everything(request: Request) -> None:
     """Cancel all active jobs of the person who presses."""
-    await acknowledge_press(interaction)
-    await cancel_all(interaction)
+    await acknowledge_press(request)
+    await cancel_all(request)
 
 
 CONTROLS = (

@@ -13,9 +13,8 @@ from discord.app_commands import locale_str
 from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.jobs import MAX_VARIANTS
-from bot.front.answers.answers import MAX_PAGE, page, page_lines
+from bot.front.answers.answers import MAX_PAGE, page, page_lines, say
 from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import say
 from bot.front.commands.help_for_moderators import is_moderator, show_moderators_help
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.made_by_ai import made_by_ai_menu
@@ -24,7 +23,7 @@ from bot.front.commands.report import report_menu
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.gateway.command_tree import Command, Group, Option, make_command
 from bot.front.recipes.options import size_name
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
@@ -74,16 +73,16 @@ def help_command(others: Commands) -> Command:
     )
 
 
-async def show_help(others: Commands, interaction: Interaction, topic: str = "") -> None:
+async def show_help(others: Commands, request: Request, topic: str = "") -> None:
     """Show the person alone the whole help, the part for moderators, or the models."""
-    services = services_of(interaction)
+    services = request.services
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
-    names = Texts.for_locale(str(interaction.locale))
+    names = request.names
     if topic == MODERATORS:
-        await show_moderators_help(interaction)
+        await show_moderators_help(request)
         return
     if topic == MODELS:
-        await say(interaction, view=page(models_text(services.offers, services.texts(interaction))))
+        await say(request, view=page(models_text(services.offers, request.texts)))
         return
     limits = Limits(
         requests=services.limits.requests_per_minute,
@@ -92,14 +91,14 @@ async def show_help(others: Commands, interaction: Interaction, topic: str = "")
         picture_days=services.retention.picture_days,
         job_days=services.retention.job_days,
     )
-    shown = commands_for(interaction.permissions, others)
-    texts = services.texts(interaction)
+    shown = commands_for(request.interaction.permissions, others)
+    texts = request.texts
     text = help_text(services.offers, limits, shown, texts=texts, names=names)
-    if not is_moderator(interaction):
-        await say(interaction, view=page(text))
+    if not is_moderator(request):
+        await say(request, view=page(text))
         return
     button = ButtonContent(label=texts.gettext("For moderators"), custom_id=FOR_MODERATORS)
-    await say(interaction, view=layout(MessageContent(heading=text, rows=((button,),), tone=Tone.WAITING)))
+    await say(request, view=layout(MessageContent(heading=text, rows=((button,),), tone=Tone.WAITING)))
 
 
 def commands_for(permissions: discord.Permissions, commands: Commands) -> Commands:

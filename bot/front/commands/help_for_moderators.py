@@ -11,8 +11,7 @@ from discord import app_commands
 
 from bot.delivery.review_outbox import everybody_sees
 from bot.domain.errors import StoreUnavailable
-from bot.front.answers.answers import page
-from bot.front.answers.first_answers import FORM_READ_SECONDS, say
+from bot.front.answers.answers import FORM_READ_SECONDS, page, say
 from bot.front.answers.permissions import server_rights
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group
@@ -24,7 +23,7 @@ from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 
 DONE, OPEN = "✅", "▫️"
@@ -39,24 +38,23 @@ class Steps:
     rules: bool = False
 
 
-def is_moderator(interaction: Interaction) -> bool:
+def is_moderator(request: Request) -> bool:
     """Return whether the person moderates the server of an interaction."""
-    return interaction.is_guild_integration() and server_rights(interaction.user).manage_messages
+    return request.interaction.is_guild_integration() and server_rights(request.person).manage_messages
 
 
-async def show_moderators_help(interaction: Interaction) -> None:
+async def show_moderators_help(request: Request) -> None:
     """Show the page to the person alone; to moderators with the steps that are done in the server."""
-    services, steps = services_of(interaction), Steps()
-    names = Texts.for_locale(str(interaction.locale))
+    steps, names = Steps(), request.names
     with suppress(StoreUnavailable, TimeoutError):  # the page is of use without what is done
         async with asyncio.timeout(FORM_READ_SECONDS):
-            if is_moderator(interaction):
-                steps = await _steps(interaction)
-    await say(interaction, view=page(moderators_help(services.texts(interaction), names, steps)))
+            if is_moderator(request):
+                steps = await _steps(request)
+    await say(request, view=page(moderators_help(request.texts, names, steps)))
 
 
-async def _steps(interaction: Interaction) -> Steps:
-    guild, store = interaction.guild, services_of(interaction).store
+async def _steps(request: Request) -> Steps:
+    guild, store = request.interaction.guild, request.services.store
     if guild is None:
         return Steps()
     chosen = (await store.reviews.settings(guild.id)).channel_id

@@ -18,16 +18,16 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing, State
+from bot.front.answers.answers import acknowledge, acknowledge_press
 from bot.front.answers.controls import Button, Menu
-from bot.front.answers.first_answers import acknowledge, acknowledge_press
-from bot.front.answers.paging import NEWER, OLDER, turned
+from bot.front.answers.pages import NEWER, OLDER, turned
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import clean
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import can_be_shown, may_be_pictured, show_again
-from bot.front.services.services import Interaction, Services, sender_of, services_of
+from bot.front.services.request import Request, Services
 from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown, tidy
@@ -83,19 +83,19 @@ def history_command() -> Command:
     )
 
 
-async def show_history(interaction: Interaction, *, search: str = "", favourites: bool = False) -> None:
+async def show_history(request: Request, *, search: str = "", favourites: bool = False) -> None:
     """Show the newest page, of the requests whose prompts have the words of `search`, or of favourites."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     look = Look(tidy(clean(search)), starred=favourites)
-    await show_page(interaction, await page_of(services.store.jobs, interaction.user.id, look))
+    await show_page(request, await page_of(services.store.jobs, request.person.id, look))
 
 
-async def show_page(interaction: Interaction, page: Page) -> None:
+async def show_page(request: Request, page: Page) -> None:
     """Show a page in the answer, with a contact sheet of its pictures."""
-    services = services_of(interaction)
-    openly = (job if may_be_pictured(interaction, job) else None for job in page.jobs)
+    services = request.services
+    openly = (job if may_be_pictured(request, job) else None for job in page.jobs)
     files = await asyncio.gather(*(_tile(services, job) for job in openly))
     sheets = []
     if any(files):
@@ -104,8 +104,8 @@ async def show_page(interaction: Interaction, page: Page) -> None:
                 io.BytesIO(await services.fitting.run(contact_sheet, files, services.signing)), SHEET
             )
         ]
-    view = history_view(page, services.texts(interaction), now=services.clock(), sheet=bool(sheets))
-    await interaction.edit_original_response(view=view, attachments=sheets)
+    view = history_view(page, request.texts, now=services.clock(), sheet=bool(sheets))
+    await request.edit(view=view, attachments=sheets)
 
 
 async def _tile(services: Services, job: Job | None) -> bytes | None:
@@ -255,21 +255,21 @@ def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
         yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}{star}:{key}{search}")
 
 
-async def turn_page(interaction: Interaction, way: str, star: str, key: int, search: str) -> None:
+async def turn_page(request: Request, way: str, star: str, key: int, search: str) -> None:
     """Show the page beside the interaction `key`, `way` being older or newer.
 
     `star` is a star for favourites, or empty; `search` has a colon before its words, or is empty.
     """
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge_press(interaction)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge_press(request)
     look = Look(search.removeprefix(":"), starred=bool(star))
-    await show_page(interaction, await page_of(services.store.jobs, interaction.user.id, look, way, key))
+    await show_page(request, await page_of(services.store.jobs, request.person.id, look, way, key))
 
 
-async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
+async def show_chosen(request: Request, job_ids: Sequence[str]) -> None:
     """Show the chosen job."""
-    await show_again(interaction, job_ids[0])
+    await show_again(request, job_ids[0])
 
 
 CONTROLS = (

@@ -33,13 +33,12 @@ from bot.front.requests.defaults import model_here, name_left_out, preferred
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.requests.pasted_recipe import Pasted, filled_from, name_differences
 from bot.front.requests.permutations import ask_permutations, imagine_form
-from bot.front.requests.recipe_form import names_of, recipe_fields, recipe_form
+from bot.front.requests.recipe_form import recipe_fields, recipe_form
 from bot.front.requests.server_styles import suggest_styles
 from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.front.uploads.sent_file import PICTURES, SentFile
-from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
@@ -215,16 +214,16 @@ def _model_option(offers: Sequence[Offer]) -> Option:
     return Option(name="model", description=locale_str("Which model paints."), kind=str, choices=models)
 
 
-async def imagine(interaction: Interaction, **options: Any) -> None:
+async def imagine(request: Request, **options: Any) -> None:
     """Queue what the options ask for; where they are refused, a form with them can be sent again."""
     try:
-        await ask(interaction, **options)
+        await ask(request, **options)
     except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await _refuse(interaction, error, **options)
+        await _refuse(request, error, **options)
 
 
 async def _refuse(
-    interaction: Interaction,
+    request: Request,
     error: Exception,
     *,
     private: bool = False,
@@ -236,14 +235,14 @@ async def _refuse(
 
     Pasted text that cannot be read is shown, to be copied.
     """
-    services, names = services_of(interaction), names_of(interaction)
-    texts = services.texts(interaction)
+    services, names = request.services, request.names
+    texts = request.texts
     text, asked = typed.pop(RECIPE, None), Asked(**typed)
     try:
         asked = asked if text is None else filled_from(asked, text, services.offers).asked
     except (InvalidRequest, UserMistake):
-        await report(interaction, error)
-        await show_words(interaction, asked.prompt, asked.negative_prompt or "", text or "")
+        await report(request, error)
+        await show_words(request, asked.prompt, asked.negative_prompt or "", text or "")
         return
     below = ""
     if image or mask:
@@ -251,7 +250,7 @@ async def _refuse(
         command = "/" + names.pgettext("name", "imagine")
         below = texts.gettext("The picture is not kept: send it again with {command}.", command=command)
     if text is None:
-        form = imagine_form(interaction, asked, above=below, private=private)
+        form = imagine_form(request, asked, above=below, private=private)
     else:
         fields = recipe_fields(
             texts,
@@ -260,12 +259,12 @@ async def _refuse(
             settings=options_line(vars(asked), names),
         )
         form = recipe_form(texts.gettext("Try again"), *fields, above=below, private=private)
-    again = services.forms.keep(form.to_dict(), user_id=interaction.user.id)
-    await report(interaction, error, again=again, below=below)
+    again = services.kept_forms.keep(form.to_dict(), user_id=request.person.id)
+    await report(request, error, again=again, below=below)
 
 
 async def ask(
-    interaction: Interaction,
+    request: Request,
     *,
     private: bool = False,
     image: Attachment | None = None,
@@ -273,7 +272,7 @@ async def ask(
     **typed: Any,
 ) -> None:
     """Check the options, before the acknowledgement; then queue the job."""
-    services = services_of(interaction)
+    services = request.services
     text = typed.pop(RECIPE, None)
     asked = Asked(**typed, image=image is not None, mask=mask is not None)
     pasted = None if text is None else filled_from(asked, text, services.offers)
@@ -281,65 +280,65 @@ async def ask(
     recipe = parse_by_any(asked, services.offers)
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
-            services.attachments.check(attachment.size, what=_called(name, interaction))
+            services.attachments.check(attachment.size, what=_called(name, request))
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
-    if expands and await ask_permutations(interaction, asked, private=private):
+    if expands and await ask_permutations(request, asked, private=private):
         return
     if image is None:
-        origin = await accept(interaction, private=private)
-        asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
-        job = await enqueue(interaction, recipe, origin)
+        origin = await accept(request, private=private)
+        asked, recipe, unsuitable = await filled(request, asked, recipe, pasted)
+        job = await enqueue(request, recipe, origin)
     else:
-        origin = await accept(interaction, private=private, files=1)
-        await check_caps(interaction, origin, recipe)
-        asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
-        start = _sent(image, IMAGE, interaction)
-        hole = None if mask is None else _sent(mask, MASK, interaction)
-        async with started_from(interaction, recipe, asked, image=start, mask=hole) as started:
-            job = await enqueue(interaction, started, origin)
-    await announce(interaction, job)
+        origin = await accept(request, private=private, files=1)
+        await check_caps(request, origin, recipe)
+        asked, recipe, unsuitable = await filled(request, asked, recipe, pasted)
+        start = _sent(image, IMAGE, request)
+        hole = None if mask is None else _sent(mask, MASK, request)
+        async with started_from(request, recipe, asked, image=start, mask=hole) as started:
+            job = await enqueue(request, started, origin)
+    await announce(request, job)
     if unsuitable:
-        await name_left_out(interaction, unsuitable)
+        await name_left_out(request, unsuitable)
     if pasted and pasted.differences:
-        await name_differences(interaction, pasted.differences)
-    await hint(interaction, recipe.prompt)
+        await name_differences(request, pasted.differences)
+    await hint(request, recipe.prompt)
 
 
 async def filled(
-    interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None = None
+    request: Request, asked: Asked, recipe: Recipe, pasted: Pasted | None = None
 ) -> tuple[Asked, Recipe, list[str]]:
     """Draw the words for wildcards, then return what `preferred` does; a pasted recipe has no preferences.
 
     Defaults for options that were left out are within the policy.
     """
     if may_expand(asked.prompt) and not (pasted and pasted.literal):
-        asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
-    levels = [] if pasted else await preferences_of(interaction)
-    return await preferred(interaction, asked, recipe, levels)
+        asked = replace(asked, prompt=await drawn(request, asked.prompt, seed=recipe.seed))
+    levels = [] if pasted else await preferences_of(request)
+    return await preferred(request, asked, recipe, levels)
 
 
-async def hint(interaction: Interaction, prompt: str) -> None:
+async def hint(request: Request, prompt: str) -> None:
     """Tell the person alone which option replaces a flag of another bot, or of a LoRA that is only text."""
     if not (typed := list(hints_of(prompt))):
         return
-    services = services_of(interaction)
+    services = request.services
     offered = {option.name for option in imagine_options(services.offers)}
     found = next((each for each in typed if each.option in {*offered, LORA}), None)
     if found is None:
         return
     if found.option == LORA:
         await add(
-            interaction,
-            services.texts(interaction).gettext(
+            request,
+            request.texts.gettext(
                 "“{typed}” was read as part of the prompt: the model offers no LoRA of this name.",
                 typed=shown(found.typed, SHOWN_FLAG),
             ),
         )
         return
-    option = Texts.for_locale(str(interaction.locale)).pgettext("name", found.option)
+    option = request.names.pgettext("name", found.option)
     await add(
-        interaction,
-        services.texts(interaction).gettext(
+        request,
+        request.texts.gettext(
             "“{typed}” was read as part of the prompt: use the option **{option}** instead.",
             typed=shown(found.typed, SHOWN_FLAG),
             option=option,
@@ -347,44 +346,44 @@ async def hint(interaction: Interaction, prompt: str) -> None:
     )
 
 
-def _sent(attachment: Attachment, option: str, interaction: Interaction) -> SentFile:
-    return SentFile(address=attachment.url, what=_called(option, interaction))
+def _sent(attachment: Attachment, option: str, request: Request) -> SentFile:
+    return SentFile(address=attachment.url, what=_called(option, request))
 
 
-def _called(option: str, interaction: Interaction) -> str:
+def _called(option: str, request: Request) -> str:
     """Return the name of an option's file, in the language of the answer."""
-    return f"“{services_of(interaction).texts(interaction).pgettext('field', option)}”"
+    return f"“{request.texts.pgettext('field', option)}”"
 
 
-async def suggest_keywords(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_keywords(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Complete the last keyword of the prompt."""
-    keywords = services_of(interaction).keywords
+    keywords = request.services.keywords
     return _choices([(text, text) for text in keywords.complete(typed)]) if keywords else []
 
 
-async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_sizes(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the sizes of the chosen model."""
-    return _choices(size_choices(typed, await _chosen_offer(interaction)))
+    return _choices(size_choices(typed, await _chosen_offer(request)))
 
 
-async def suggest_hires(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_hires(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest second passes in the larger sizes of the chosen model."""
-    size = getattr(interaction.namespace, "size", None)
-    return _choices(hires_choices(typed, size, await _chosen_offer(interaction)))
+    size = getattr(request.interaction.namespace, "size", None)
+    return _choices(hires_choices(typed, size, await _chosen_offer(request)))
 
 
-async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_loras(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the LoRAs of the chosen model."""
-    return _choices(lora_choices(typed, await _chosen_offer(interaction)))
+    return _choices(lora_choices(typed, await _chosen_offer(request)))
 
 
-async def _chosen_offer(interaction: Interaction) -> Offer:
+async def _chosen_offer(request: Request) -> Offer:
     """Return the offer of the model that is typed, or that the style or saved settings name."""
-    offers, named = services_of(interaction).offers, interaction.namespace
+    offers, named = request.services.offers, request.interaction.namespace
     model = getattr(named, "model", None)
     try:
         if model is None and len(offers) > 1:
-            model = await model_here(interaction, getattr(named, STYLE, None))
+            model = await model_here(request, getattr(named, STYLE, None))
         return find_offer(model, offers)
     except (InvalidRequest, UserMistake, StoreUnavailable):
         return offers[0]

@@ -14,10 +14,8 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import DIGITS, name_of, named
 from bot.domain.holds import MOST_REASON
-from bot.front.answers.answers import page_lines
-from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import acknowledge, open_form, page_lines
+from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.commands.history import tile_of
@@ -27,8 +25,7 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests.picture_checks import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, Services, sender_of, services_of
+from bot.front.services.request import Request, Services, patiently
 from bot.front.uploads.message_pictures import sent_file
 from bot.front.uploads.sent_file import PICTURES
 from bot.store.rows.hashes import Blocked
@@ -82,43 +79,43 @@ def known_group() -> Group:
     return for_moderators(make_group(name="known", description=described, commands=commands))
 
 
-async def block_sent(interaction: Interaction, *, picture: discord.Attachment, reason: str = "") -> None:
+async def block_sent(request: Request, *, picture: discord.Attachment, reason: str = "") -> None:
     """Block a picture that the moderator sends."""
-    moderated_server(interaction)
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction), files=1)
+    moderated_server(request)
+    services = request.services
+    services.pace.admit(request.sender, files=1)
     sent = sent_file(picture)
     services.attachments.check(picture.size, what=sent.what)
-    await acknowledge(interaction, private=True)
-    number = await hash_sent(interaction, sent)
-    await _block(interaction, number, reason)
+    await acknowledge(request, private=True)
+    number = await hash_sent(request, sent)
+    await _block(request, number, reason)
 
 
-async def ask_block(interaction: Interaction, name: str) -> None:
+async def ask_block(request: Request, name: str) -> None:
     """Ask for the reason to block the picture with this name, which `/whose` has found."""
-    moderated_server(interaction)
-    texts = services_of(interaction).texts(interaction)
+    moderated_server(request)
+    texts = request.texts
     about = texts.gettext("It is kept in the log. The same picture in other colours is refused too.")
     why = reason_field(texts, about)
-    await open_form(interaction, modal(texts.gettext("Block this picture?"), f"{BLOCK}:{name}", why))
+    await open_form(request, modal(texts.gettext("Block this picture?"), f"{BLOCK}:{name}", why))
 
 
-async def block_found(interaction: Interaction, name: str, *, reason: str = "") -> None:
+async def block_found(request: Request, name: str, *, reason: str = "") -> None:
     """Block the picture with this name, as the form says; the right is checked again."""
-    moderated_server(interaction)
+    moderated_server(request)
     number = named(name)
     if number is None:
         raise UserMistake("known_unknown", name=name)
-    await acknowledge(interaction, private=True)
-    await _block(interaction, number, tidy(reason)[:MOST_REASON])
+    await acknowledge(request, private=True)
+    await _block(request, number, tidy(reason)[:MOST_REASON])
 
 
-async def _block(interaction: Interaction, number: int, reason: str) -> None:
-    services = services_of(interaction)
-    by = acting(interaction, reason)
+async def _block(request: Request, number: int, reason: str) -> None:
+    services = request.services
+    by = acting(request, reason)
     if not await patiently(services.store.known.block, number, by):
         raise UserMistake("known_twice")
-    texts = services.texts(interaction)
+    texts = request.texts
     said = texts.gettext(
         "Blocked as {name}: this picture and those almost identical to it are refused in this server, "
         "as results and to start from.",
@@ -126,16 +123,16 @@ async def _block(interaction: Interaction, number: int, reason: str) -> None:
     )
     undo = ButtonContent(label=texts.gettext("Undo"), custom_id=f"{UNBLOCK}:{name_of(number)}")
     content = MessageContent(heading=said, rows=((undo,),), tone=Tone.WAITING)
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
-async def show_blocked(interaction: Interaction) -> None:
+async def show_blocked(request: Request) -> None:
     """Show what the server blocks, the newest first, to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    guild_id = moderated_server(request)
+    await acknowledge(request, private=True)
+    services = request.services
     blocked = await patiently(services.store.known.blocked, guild_id)
-    texts = services.texts(interaction)
+    texts = request.texts
     lines = [
         texts.line(texts.joined(_parts(each, texts)), mark=f"{number}\\. ")
         for number, each in enumerate(blocked, start=1)
@@ -151,7 +148,7 @@ async def show_blocked(interaction: Interaction) -> None:
         pictures = (PictureContent(artifacts=(), stem=SHEET, alt=alt, spoiler=True),)
     content = MessageContent(heading=page_lines(lines, texts), pictures=pictures, tone=Tone.WAITING)
     view = layout(content, file_names=[sheet.filename for sheet in sheets])
-    await interaction.edit_original_response(view=view, attachments=sheets)
+    await request.edit(view=view, attachments=sheets)
 
 
 async def _kept(services: Services, guild_id: int, hashes: Sequence[int]) -> list[bytes | None]:
@@ -169,30 +166,28 @@ def _parts(blocked: Blocked, texts: Texts) -> Iterator[str]:
         yield shown(blocked.reason, MOST_REASON)
 
 
-async def remove_blocked(interaction: Interaction, *, name: str, reason: str = "") -> None:
+async def remove_blocked(request: Request, *, name: str, reason: str = "") -> None:
     """End the block of the picture with this name."""
-    moderated_server(interaction)
-    services, number = services_of(interaction), named(name)
-    await acknowledge(interaction, private=True)
-    by = acting(interaction, reason)
+    moderated_server(request)
+    services, number = request.services, named(name)
+    await acknowledge(request, private=True)
+    by = acting(request, reason)
     if number is None or not await patiently(services.store.known.unblock, number, by):
         raise UserMistake("known_unknown", name=name)
-    said = services.texts(interaction).gettext(
-        "The picture {name} is no longer blocked.", name=name_of(number)
-    )
-    await interaction.edit_original_response(content=said)
+    said = request.texts.gettext("The picture {name} is no longer blocked.", name=name_of(number))
+    await request.edit(content=said)
 
 
-async def unblock_found(interaction: Interaction, name: str) -> None:
+async def unblock_found(request: Request, name: str) -> None:
     """End the block of the picture with this name, without a reason."""
-    await remove_blocked(interaction, name=name)
+    await remove_blocked(request, name=name)
 
 
-async def suggest_blocked(interaction: Interaction, typed: str) -> list[Choice[str]]:
+async def suggest_blocked(request: Request, typed: str) -> list[Choice[str]]:
     """Suggest the blocked pictures of the server to moderators, by name or reason."""
     try:
-        guild_id = moderated_server(interaction)
-        blocked = await services_of(interaction).store.known.blocked(guild_id)
+        guild_id = moderated_server(request)
+        blocked = await request.services.store.known.blocked(guild_id)
     except (StoreUnavailable, UserMistake):
         return []
     wanted = typed.casefold().strip()

@@ -9,13 +9,12 @@ from discord.app_commands import locale_str
 
 from bot.delivery.quota_lines import quota_line
 from bot.domain.quotas import Left
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.moderators.policy_lines import counted, key_line
 from bot.front.recipes.options import size_name
-from bot.front.requests.standing import Held, held_of
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request
+from bot.front.services.standing import Standing
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
 from bot.texts.catalogue import Moment, Texts
@@ -37,22 +36,22 @@ def limits_command() -> Command:
     )
 
 
-async def show_limits(interaction: Interaction) -> None:
+async def show_limits(request: Request) -> None:
     """Show the person alone what they may ask for in this channel."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    held = await held_of(interaction)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    held = await request.standing()
     charges = services.store.charges
-    left = await charges.left(interaction.user.id, held.quotas)
-    waits = {quota.key: await charges.free_at(interaction.user.id, quota) for quota in held.quotas}
-    texts = services.texts(interaction)
+    left = await charges.left(request.person.id, held.quotas)
+    waits = {quota.key: await charges.free_at(request.person.id, quota) for quota in held.quotas}
+    texts = request.texts
     lines = limit_lines(held, left, waits, services.offers, texts)
-    await interaction.edit_original_response(view=page(page_lines(list(lines), texts)))
+    await request.edit(view=page(page_lines(list(lines), texts)))
 
 
 def limit_lines(
-    held: Held,
+    held: Standing,
     left: list[Left],
     waits: Mapping[str, float | None],
     offers: tuple[Offer, ...],
@@ -65,7 +64,7 @@ def limit_lines(
     policy = held.policy
     heading = texts.gettext("Your limits here")
     yield f"### {heading}"
-    if (block := held.decision.refused) is not None:
+    if (block := held.block) is not None:
         yield texts.mistake(refusal(block))
         return
     if policy.paint is False:

@@ -10,13 +10,11 @@ from discord.app_commands import locale_str
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import hash_of_file, hashes_of_tiles
 from bot.files.artifacts import name_of_png
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request, patiently
 from bot.front.uploads.attachments import Turn
-from bot.front.uploads.message_pictures import OfferedPicture, pictures_among
+from bot.front.uploads.message_pictures import MessagePicture, pictures_among
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
 from bot.provenance.payload import digits_of
@@ -35,31 +33,31 @@ def made_by_ai_menu() -> MessageMenu:
     return make_menu(name=locale_str(NAME), run=made_by_ai)
 
 
-async def made_by_ai(interaction: Interaction, message: discord.Message) -> None:
+async def made_by_ai(request: Request, message: discord.Message) -> None:
     """Say of each picture of a message whether AI made it, to the person alone."""
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+    services = request.services
+    texts = request.texts
     pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
     if not pictures:
         raise UserMistake("whose_no_picture")
-    own = result_of(message, interaction.client.user.id) is not None
-    services.pace.admit(sender_of(interaction), files=0 if own else len(pictures))
-    await acknowledge(interaction, private=True)
+    own = result_of(message, request.bot_id) is not None
+    services.pace.admit(request.sender, files=0 if own else len(pictures))
+    await acknowledge(request, private=True)
     if own:
         lines = [line_of(each.name, [OWN], texts) for each in pictures]
     else:
-        async with services.attachments.turn(sender_of(interaction)) as turn:
-            lines = [await _line(interaction, each, turn) for each in pictures]
+        async with services.attachments.turn(request.sender) as turn:
+            lines = [await _line(request, each, turn) for each in pictures]
     lines.append(
         texts.gettext("Marks can be removed, so a picture without any may be AI-generated all the same.")
     )
     heading = texts.gettext("Made by AI?")
-    await interaction.edit_original_response(view=page(page_lines([f"### {heading}", *lines], texts)))
+    await request.edit(view=page(page_lines([f"### {heading}", *lines], texts)))
 
 
-async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -> str:
+async def _line(request: Request, picture: MessagePicture, turn: Turn) -> str:
     """Return the line about a picture, or the sentence that says why it cannot be looked at."""
-    services, texts = services_of(interaction), services_of(interaction).texts(interaction)
+    services, texts = request.services, request.texts
     try:
         with of_message():
             if picture.size is not None:
@@ -68,38 +66,38 @@ async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -
     except (InvalidRequest, UserMistake) as error:
         return texts.line(texts.mistake(error, tell=lambda detail: shown(str(detail), SHOWN_NAME)), mark="- ")
     marks, digest, png = found
-    if await _is_own(interaction, digest):
+    if await _is_own(request, digest):
         marks = [*marks, OWN]
-    elif await _has_watermark(interaction, png):
+    elif await _has_watermark(request, png):
         marks = [*marks, WATERMARK]
-    elif await _is_known(interaction, png):
+    elif await _is_known(request, png):
         marks = [*marks, KNOWN]
     return line_of(picture.name, marks, texts)
 
 
-async def _is_own(interaction: Interaction, digest: str) -> bool:
+async def _is_own(request: Request, digest: str) -> bool:
     """Return whether a file is one that the bot painted, for anyone; `digest` as `digest_of` returns it."""
-    is_result = services_of(interaction).store.known.is_result
+    is_result = request.services.store.known.is_result
     return await patiently(is_result, name_of_png(digest))
 
 
-async def _has_watermark(interaction: Interaction, png: bytes) -> bool:
+async def _has_watermark(request: Request, png: bytes) -> bool:
     """Return whether a cleaned picture has the watermark of one that the bot painted, for anyone."""
-    services = services_of(interaction)
+    services = request.services
     number = await services.hashing.run(services.signing.number_in, png)
     if number is None:
         return False
     return await patiently(services.store.known.begins_with, digits_of(number))
 
 
-async def _is_known(interaction: Interaction, png: bytes) -> bool:
+async def _is_known(request: Request, png: bytes) -> bool:
     """Return whether the bot painted a cleaned picture, or a tile of it if it is a grid, for this server."""
-    services = services_of(interaction)
+    services = request.services
     whole = [await services.hashing.run(hash_of_file, png)]
     for hashes in (whole, *await services.hashing.run(hashes_of_tiles, png)):
         for number in hashes:
             painted = services.store.known.painted
-            if await patiently(painted, interaction.guild_id, number):
+            if await patiently(painted, request.guild_id, number):
                 return True
     return False
 

@@ -10,15 +10,12 @@ from discord.app_commands import Range, locale_str
 from bot.domain.errors import UserMistake
 from bot.domain.holds import MOST_REASON
 from bot.domain.time_units import HOUR_SECONDS
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.answers.permissions import acting, check_blockable, moderated_server
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.clearance import MOST_HOURS, ask_clear
-from bot.front.requests.standing import locale_for_all
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request, patiently
 from bot.store.rows.audit import OPERATOR
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import Moment, Texts
@@ -118,19 +115,19 @@ def _reason(description: locale_str) -> Option:
 
 
 async def block(
-    interaction: Interaction, *, member: discord.User, hours: int | None = None, reason: str = ""
+    request: Request, *, member: discord.User, hours: int | None = None, reason: str = ""
 ) -> None:
     """Block a member in this server, for some hours or for good."""
-    guild_id = moderated_server(interaction)
-    check_blockable(interaction, member)
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    guild_id = moderated_server(request)
+    check_blockable(request, member)
+    services = request.services
+    await acknowledge(request, private=True)
     scope = Scope(guild_id=guild_id, user_id=member.id)
     moderation = services.store.moderation
     there = await patiently(moderation.in_force, guild_id)
     until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
-    await patiently(moderation.block, scope, acting(interaction, reason), until=until)
-    texts = services.texts(interaction)
+    await patiently(moderation.block, scope, acting(request, reason), until=until)
+    texts = request.texts
     said = [
         texts.gettext("{member} can no longer ask for pictures in this server.", member=f"<@{member.id}>")
     ]
@@ -146,10 +143,10 @@ async def block(
                 "{count} request of theirs will still be painted: **{clear}** deletes it.",
                 "{count} requests of theirs will still be painted: **{clear}** deletes them.",
                 waiting,
-                clear=command_name(interaction.locale, "moderate", "clear"),
+                clear=command_name(request.interaction.locale, "moderate", "clear"),
             )
         )
-    await interaction.edit_original_response(content=" ".join(said))
+    await request.edit(content=" ".join(said))
 
 
 def _replaced(block: Restriction, texts: Texts) -> str:
@@ -160,53 +157,53 @@ def _replaced(block: Restriction, texts: Texts) -> str:
     )
 
 
-async def unblock(interaction: Interaction, *, member: discord.User, reason: str = "") -> None:
+async def unblock(request: Request, *, member: discord.User, reason: str = "") -> None:
     """End the block of a member in this server."""
-    scope = Scope(guild_id=moderated_server(interaction), user_id=member.id)
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
-    lifted = await patiently(services.store.moderation.unblock, scope, acting(interaction, reason))
+    scope = Scope(guild_id=moderated_server(request), user_id=member.id)
+    services = request.services
+    await acknowledge(request, private=True)
+    lifted = await patiently(services.store.moderation.unblock, scope, acting(request, reason))
     if lifted is None:
-        raise UserMistake("not_blocked", command=command_name(interaction.locale, "moderate", "show"))
-    said = services.texts(interaction).gettext(
+        raise UserMistake("not_blocked", command=command_name(request.interaction.locale, "moderate", "show"))
+    said = request.texts.gettext(
         "{member} can ask for pictures in this server again.", member=f"<@{member.id}>"
     )
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
-async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "") -> None:
+async def pause(request: Request, *, where: str = CHANNEL, word: str = "") -> None:
     """Pause painting in this channel or server, and announce it in the channel."""
-    scope = _scope(interaction, where)
-    services = services_of(interaction)
-    await acknowledge(interaction, private=False)
-    await patiently(services.store.moderation.pause, scope, acting(interaction, word))
-    texts = Texts.for_locale(await locale_for_all(interaction))
+    scope = _scope(request, where)
+    services = request.services
+    await acknowledge(request, private=False)
+    await patiently(services.store.moderation.pause, scope, acting(request, word))
+    texts = Texts.for_locale(await request.locale_for_all())
     told = [_paused(scope, word, texts), texts.gettext("Waiting requests are painted once the pause ends.")]
-    await interaction.edit_original_response(view=page("\n".join(told)))
+    await request.edit(view=page("\n".join(told)))
 
 
-async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
+async def resume(request: Request, *, where: str = CHANNEL) -> None:
     """End a pause, and announce it in the channel."""
-    scope = _scope(interaction, where)
-    services = services_of(interaction)
-    await acknowledge(interaction, private=False)
-    ended = await patiently(services.store.moderation.resume, scope, acting(interaction))
+    scope = _scope(request, where)
+    services = request.services
+    await acknowledge(request, private=False)
+    ended = await patiently(services.store.moderation.resume, scope, acting(request))
     if ended is None:
-        raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
-    texts = Texts.for_locale(await locale_for_all(interaction))
+        raise UserMistake("not_paused", command=command_name(request.interaction.locale, "moderate", "show"))
+    texts = Texts.for_locale(await request.locale_for_all())
     said = (
         texts.gettext("Painting has resumed in this channel.")
         if scope.channel_id
         else texts.gettext("Painting has resumed in this server.")
     )
-    await interaction.edit_original_response(view=page(said))
+    await request.edit(view=page(said))
 
 
-def _scope(interaction: Interaction, where: str) -> Scope:
+def _scope(request: Request, where: str) -> Scope:
     """Return the channel or the server of an interaction; raises UserMistake without the right."""
-    guild_id = moderated_server(interaction, channel=where == CHANNEL)
-    if where == CHANNEL and interaction.channel_id is not None:
-        return Scope(guild_id=guild_id, channel_id=interaction.channel_id)
+    guild_id = moderated_server(request, channel=where == CHANNEL)
+    if where == CHANNEL and request.channel_id is not None:
+        return Scope(guild_id=guild_id, channel_id=request.channel_id)
     return Scope(guild_id=guild_id)
 
 
@@ -221,14 +218,14 @@ def _paused(scope: Scope, word: str, texts: Texts) -> str:
     return texts.gettext("Painting is paused in the whole server.")
 
 
-async def show(interaction: Interaction) -> None:
+async def show(request: Request) -> None:
     """Show the blocks and pauses of this server, to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    guild_id = moderated_server(request)
+    services = request.services
+    await acknowledge(request, private=True)
     found = await services.store.moderation.in_force(guild_id)
-    texts = services.texts(interaction)
-    await interaction.edit_original_response(view=page(page_lines(restriction_lines(found, texts), texts)))
+    texts = request.texts
+    await request.edit(view=page(page_lines(restriction_lines(found, texts), texts)))
 
 
 def restriction_lines(restrictions: Iterable[Restriction], texts: Texts) -> list[str]:

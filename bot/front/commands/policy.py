@@ -10,9 +10,8 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form, page, page_lines
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import choice_field, modal, text_field
 from bot.front.answers.permissions import acting, managed_server, moderated_server
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
@@ -33,9 +32,7 @@ from bot.front.moderators.policy_values import (
     read_value,
     typed_text,
 )
-from bot.front.requests.standing import read_held, shown_bounds
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request, patiently
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.texts.catalogue import Texts
@@ -105,44 +102,42 @@ def _scopes() -> list[Option]:
     ]
 
 
-def scope_of(
-    interaction: Interaction, where: str | None, role: discord.Role | None
-) -> tuple[PolicyScope, int]:
+def scope_of(request: Request, where: str | None, role: discord.Role | None) -> tuple[PolicyScope, int]:
     """Return whose policy the options name; the role @everyone stands for the server.
 
     Raises UserMistake `policy_two` if both a place and a role are given.
     """
-    guild_id = interaction.guild_id or 0
+    guild_id = request.guild_id or 0
     if role is not None and where is not None:
         raise UserMistake("policy_two")
     if role is not None and role.id != guild_id:
         return PolicyScope.ROLE, role.id
-    if where == CHANNEL and interaction.channel_id is not None:
-        return PolicyScope.CHANNEL, interaction.channel_id
+    if where == CHANNEL and request.channel_id is not None:
+        return PolicyScope.CHANNEL, request.channel_id
     return PolicyScope.SERVER, guild_id
 
 
 async def set_policy(
-    interaction: Interaction, what: str, where: str | None = None, role: discord.Role | None = None
+    request: Request, what: str, where: str | None = None, role: discord.Role | None = None
 ) -> None:
     """Open the form of one part of a policy, with the present values."""
-    guild_id = managed_server(interaction)
-    scope, owner_id = scope_of(interaction, where, role)
-    services = services_of(interaction)
+    guild_id = managed_server(request)
+    scope, owner_id = scope_of(request, where, role)
+    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
             rows = await services.store.policies.all_of(guild_id)
     except TimeoutError:
         raise StoreUnavailable("a policy could not be read in time for a form") from None
     present = next((row.values for row in rows if (row.scope, row.id) == (scope, owner_id)), {})
-    texts = services.texts(interaction)
+    texts = request.texts
     fields = [_field(key, policy_from(present), texts) for key in GROUPS[what]]
     title = {
         PolicyScope.SERVER: texts.gettext("Policy of the server"),
         PolicyScope.CHANNEL: texts.gettext("Policy of this channel"),
         PolicyScope.ROLE: texts.gettext("Policy of a role"),
     }[scope]
-    await open_form(interaction, modal(title, f"{POLICY}:{what}:{scope.value}:{owner_id}", *fields))
+    await open_form(request, modal(title, f"{POLICY}:{what}:{scope.value}:{owner_id}", *fields))
 
 
 def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
@@ -169,31 +164,31 @@ def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
     )
 
 
-async def change_policy(interaction: Interaction, what: str, scope: str, owner_id: str, **typed: str) -> None:
+async def change_policy(request: Request, what: str, scope: str, owner_id: str, **typed: str) -> None:
     """Store what the form says."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    texts = services.texts(interaction)
-    guild_id = managed_server(interaction)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    texts = request.texts
+    guild_id = managed_server(request)
     whose = PolicyScope(scope)
     owner = guild_id if whose is PolicyScope.SERVER else int(owner_id)
-    values = _read(typed, GROUPS[what], interaction)
+    values = _read(typed, GROUPS[what], request)
     put = services.store.policies.put
-    row = await patiently(put, whose, owner, values, acting(interaction))
-    lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
+    row = await patiently(put, whose, owner, values, acting(request))
+    lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=services.operator.shown_bounds())]
     if what == QUOTAS and any(values.values()):
         lines.append(texts.gettext("What members asked for in the past hour or day counts already."))
-    if holds_pictures(values) and not await shows_reviews(interaction):
+    if holds_pictures(values) and not await shows_reviews(request):
         lines.append(
             texts.gettext(
                 "No channel shows what waits for moderators: choose one with **{channel}**, or decide in "
                 "**{show}**.",
-                channel=command_name(interaction.locale, "review", "channel"),
-                show=command_name(interaction.locale, "review", "show"),
+                channel=command_name(request.interaction.locale, "review", "channel"),
+                show=command_name(request.interaction.locale, "review", "show"),
             )
         )
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
 def holds_pictures(values: Mapping[str, Any]) -> bool:
@@ -201,61 +196,60 @@ def holds_pictures(values: Mapping[str, Any]) -> bool:
     return bool(values.get("review")) or any("hold" in (values.get(key) or ()) for key in FLAGGED)
 
 
-def _read(typed: Mapping[str, str], keys: Sequence[str], interaction: Interaction) -> dict[str, Any]:
+def _read(typed: Mapping[str, str], keys: Sequence[str], request: Request) -> dict[str, Any]:
     """Return the values of a form as a policy's row has them; raises UserMistake."""
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+    services = request.services
+    texts = request.texts
     read = {key: read_value(key, typed.get(key, ""), services.offers, texts) for key in keys}
     said = values_of(Policy(**read))
     return {key: said.get(key) for key in keys}
 
 
-async def show_policies(interaction: Interaction) -> None:
+async def show_policies(request: Request) -> None:
     """Show every policy of the server, to the moderator alone."""
-    guild_id = moderated_server(interaction, channel=True)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+    guild_id = moderated_server(request, channel=True)
+    await acknowledge(request, private=True)
+    services = request.services
+    texts = request.texts
     rows = await patiently(services.store.policies.all_of, guild_id)
-    lines = policy_lines(rows, texts, bounds=shown_bounds(services)) or [
+    lines = policy_lines(rows, texts, bounds=services.operator.shown_bounds()) or [
         texts.gettext("There are no policies here yet.")
     ]
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
-async def explain(interaction: Interaction, member: discord.User) -> None:
+async def explain(request: Request, member: discord.User) -> None:
     """Explain to the moderator alone, key by key and rule by rule, what a member may do in this channel."""
-    moderated_server(interaction, channel=True)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
-    texts = services.texts(interaction)
-    held = await read_held(interaction, member)
+    moderated_server(request, channel=True)
+    await acknowledge(request, private=True)
+    services = request.services
+    texts = request.texts
+    held = await request.standing_of(member)
     left = await services.store.charges.left(member.id, held.quotas)
     lines = why_lines(held, left, texts)
     heading = texts.gettext("What {member} may do here, and why", member=f"<@{member.id}>")
-    await interaction.edit_original_response(view=page(page_lines([f"### {heading}", *lines], texts)))
+    await request.edit(view=page(page_lines([f"### {heading}", *lines], texts)))
 
 
-async def reset_policy(
-    interaction: Interaction, where: str | None = None, role: discord.Role | None = None
-) -> None:
+async def reset_policy(request: Request, where: str | None = None, role: discord.Role | None = None) -> None:
     """Remove a policy."""
-    managed_server(interaction)
-    scope, owner_id = scope_of(interaction, where, role)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    managed_server(request)
+    scope, owner_id = scope_of(request, where, role)
+    await acknowledge(request, private=True)
+    services = request.services
     remove = services.store.policies.remove
-    gone = await patiently(remove, scope, owner_id, acting(interaction))
+    gone = await patiently(remove, scope, owner_id, acting(request))
     if gone is None:
-        raise UserMistake("policy_nothing", command=command_name(interaction.locale, "policy", "show"))
-    await _say_removed(interaction, gone)
+        raise UserMistake(
+            "policy_nothing", command=command_name(request.interaction.locale, "policy", "show")
+        )
+    await _say_removed(request, gone)
 
 
-async def _say_removed(interaction: Interaction, gone: PolicyRow) -> None:
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+async def _say_removed(request: Request, gone: PolicyRow) -> None:
+    texts = request.texts
     lines = [texts.gettext("Removed:"), *policy_lines([gone], texts, bounds=Policy())]
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
 CONTROLS = (

@@ -15,13 +15,12 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.files.erasure import forget
-from bot.front.answers.answers import tell_end
+from bot.front.answers.answers import acknowledge, acknowledge_press, tell_end
 from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.results.export import Part, Position, export_part
 from bot.front.results.removal import remove_message
-from bot.front.services.services import Interaction, Services, sender_of, services_of
+from bot.front.services.request import Request, Services
 from bot.texts.catalogue import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"
@@ -39,11 +38,11 @@ def privacy_command() -> Command:
     )
 
 
-async def show_privacy(interaction: Interaction) -> None:
+async def show_privacy(request: Request) -> None:
     """Show what is stored and for how long, with buttons that export and delete it."""
-    await acknowledge(interaction, private=True)
-    view = privacy_view(services_of(interaction).texts(interaction))
-    await interaction.edit_original_response(view=view)
+    await acknowledge(request, private=True)
+    view = privacy_view(request.texts)
+    await request.edit(view=view)
 
 
 def privacy_view(texts: Texts) -> discord.ui.LayoutView:
@@ -79,20 +78,20 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
     return layout(MessageContent(heading=text, rows=(row,), tone=Tone.WAITING))
 
 
-async def export(interaction: Interaction, begin: str = "") -> None:
+async def export(request: Request, begin: str = "") -> None:
     """Send the person all stored data, with as many of their requests and pictures as a message takes.
 
     `begin` is where an earlier part ends, as in the id of its button. One part is made at a time, for
     whichever person, as it may have 10 MiB.
     """
-    services, user_id = services_of(interaction), interaction.user.id
-    services.pace.admit(sender_of(interaction))
+    services, user_id = request.services, request.person.id
+    services.pace.admit(request.sender)
     if user_id in services.being_exported:
         raise UserMistake("export_runs")
     services.being_exported.add(user_id)
     try:
-        await acknowledge(interaction, private=True)
-        await _show_part(interaction, await _part(services, user_id, Position.read(begin)))
+        await acknowledge(request, private=True)
+        await _show_part(request, await _part(services, user_id, Position.read(begin)))
     finally:
         services.being_exported.discard(user_id)
 
@@ -107,9 +106,9 @@ async def _part(services: Services, user_id: int, begin: Position | None) -> Par
         raise UserMistake("export_late") from None
 
 
-async def _show_part(interaction: Interaction, part: Part) -> None:
-    services, user_id = services_of(interaction), interaction.user.id
-    texts = services.texts(interaction)
+async def _show_part(request: Request, part: Part) -> None:
+    services, user_id = request.services, request.person.id
+    texts = request.texts
     count = await services.store.exports.count(user_id)
     said = [texts.ngettext("{count} request of yours is kept.", "{count} requests of yours are kept.", count)]
     shown: dict[str, Any] = {}
@@ -132,7 +131,7 @@ async def _show_part(interaction: Interaction, part: Part) -> None:
             )
         )
     file = discord.File(io.BytesIO(part.archive), filename=ARCHIVE)
-    await interaction.edit_original_response(content=" ".join(said), attachments=[file], **shown)
+    await request.edit(content=" ".join(said), attachments=[file], **shown)
 
 
 def _next_part(rest: Position, texts: Texts) -> discord.ui.View:
@@ -143,16 +142,16 @@ def _next_part(rest: Position, texts: Texts) -> discord.ui.View:
     return view
 
 
-async def ask(interaction: Interaction) -> None:
+async def ask(request: Request) -> None:
     """Ask the person to confirm the deletion."""
-    await acknowledge_press(interaction)
-    texts = services_of(interaction).texts(interaction)
+    await acknowledge_press(request)
+    texts = request.texts
     question = texts.gettext(
         "Delete everything? This deletes all your requests and pictures, other people's copies of them too, "
         "cancels what is waiting, and removes the messages that show them. Sheets and archives of group "
         "sessions that are already posted stay. This cannot be undone."
     )
-    await interaction.edit_original_response(view=_with_button(question, texts))
+    await request.edit(view=_with_button(question, texts))
 
 
 def _with_button(heading: str, texts: Texts) -> discord.ui.LayoutView:
@@ -161,26 +160,26 @@ def _with_button(heading: str, texts: Texts) -> discord.ui.LayoutView:
     return layout(MessageContent(heading=heading, rows=(row,), tone=Tone.FAILED))
 
 
-async def forget_all(interaction: Interaction) -> None:
+async def forget_all(request: Request) -> None:
     """Delete everything that is stored of the person, and the messages that show it.
 
     The button stays until then: another press completes an interrupted deletion.
     """
-    await acknowledge_press(interaction)
-    services = services_of(interaction)
-    if interaction.user.id in services.being_deleted:
+    await acknowledge_press(request)
+    services = request.services
+    if request.person.id in services.being_deleted:
         return  # the first press reports the outcome
-    services.being_deleted.add(interaction.user.id)
+    services.being_deleted.add(request.person.id)
     try:
-        await _forget(interaction, services)
+        await _forget(request, services)
     finally:
-        services.being_deleted.discard(interaction.user.id)
+        services.being_deleted.discard(request.person.id)
 
 
-async def _forget(interaction: Interaction, services: Services) -> None:
-    texts = services.texts(interaction)
+async def _forget(request: Request, services: Services) -> None:
+    texts = request.texts
     begun = texts.gettext("Everything of yours is being deleted. If this stops, press the button again.")
-    await interaction.edit_original_response(view=_with_button(begun, texts))
+    await request.edit(view=_with_button(begun, texts))
 
     stayed: list[str] = []
 
@@ -188,10 +187,10 @@ async def _forget(interaction: Interaction, services: Services) -> None:
         for job in jobs:
             if services.open_interactions.ending.is_set():
                 raise UserMistake("stopping")  # another press completes this
-            if address := await remove_message(interaction.client, job):
+            if address := await remove_message(request.interaction.client, job):
                 stayed.append(address)
 
-    user_id = interaction.user.id
+    user_id = request.person.id
     count = await forget(services.store.erasure, services.files, user_id=user_id, first=remove_messages)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", count)
     if stayed:
@@ -199,17 +198,17 @@ async def _forget(interaction: Interaction, services: Services) -> None:
             "Discord did not let the bot remove these messages, which a moderator can delete: {messages}",
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
-    await tell_end(interaction, said)
+    await tell_end(request, said)
 
 
-async def choose(interaction: Interaction, choice: str, begin: str) -> None:
+async def choose(request: Request, choice: str, begin: str) -> None:
     """Export, from the beginning or where an earlier part ends, ask whether to delete, or delete."""
     if choice == EXPORT:
-        await export(interaction, begin)
+        await export(request, begin)
     elif choice == ASK:
-        await ask(interaction)
+        await ask(request)
     else:
-        await forget_all(interaction)
+        await forget_all(request)
 
 
 CONTROLS = (

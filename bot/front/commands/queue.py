@@ -10,11 +10,10 @@ from discord.app_commands import locale_str
 
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import Command, make_command
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.store.queue.batches import Batch
 from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts
@@ -35,22 +34,22 @@ def queue_command() -> Command:
     )
 
 
-async def show_queue(interaction: Interaction) -> None:
+async def show_queue(request: Request) -> None:
     """Show the queue of this server, or in a direct message the person's own, to that person alone."""
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
-    here, me = interaction.guild_id, interaction.user.id
+    await acknowledge(request, private=True)
+    services = request.services
+    here, me = request.guild_id, request.person.id
     listing = await list_queue(services.store.jobs, viewer=me, guild_id=here)
-    texts = services.texts(interaction)
+    texts = request.texts
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
-    seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
+    seen = {job.id for _, job in listing.jobs if sees(request, job)}
     positions = await services.store.positions.of_all([job.id for _, job in listing.jobs])
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
     batches = batch_lines(await services.store.batches.now(), viewer=me, guild_id=here, texts=texts)
     totals = totals_line(await services.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
     rest = listing.total - len(listing.jobs)
     text = page_lines([f"### {heading}", *lines], texts, further=rest, below=[*batches, f"-# {totals}"])
-    await interaction.edit_original_response(view=page(text))
+    await request.edit(view=page(text))
 
 
 @dataclass(frozen=True, kw_only=True)

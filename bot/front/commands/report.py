@@ -10,14 +10,13 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import lacking
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.moderators.decisions import shows_reviews
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request, patiently
 from bot.front.uploads.messages import check_no_sheet, result_of
 
 NAME = "Report this picture"
@@ -29,51 +28,49 @@ def report_menu() -> MessageMenu:
     return make_menu(name=locale_str(NAME), run=ask_report)
 
 
-async def ask_report(interaction: Interaction, message: discord.Message) -> None:
+async def ask_report(request: Request, message: discord.Message) -> None:
     """Open the form; raises UserMistake for a message that shows no result, and as `check_no_sheet`."""
-    if interaction.guild_id is None or not interaction.is_guild_integration():
+    if request.server_id is None:
         raise UserMistake("moderate_no_server")
-    user = interaction.client.user
-    bot_id = user.id if user else 0
-    check_no_sheet(message, bot_id)
-    job_id = result_of(message, bot_id)
+    check_no_sheet(message, request.bot_id)
+    job_id = result_of(message, request.bot_id)
     if job_id is None:
         raise UserMistake("report_no_picture")
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
         async with asyncio.timeout(FORM_READ_SECONDS):
-            job = await services_of(interaction).store.jobs.get(job_id)
+            job = await request.services.store.jobs.get(job_id)
             if not any(image.artifact for image in job.images):
                 raise UserMistake(lacking(job.images))
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     why = reason_field(texts, texts.gettext("Moderators read it, without your name."), required=True)
-    await open_form(interaction, modal(texts.gettext("Report this picture?"), f"{FORM}:{job_id}", why))
+    await open_form(request, modal(texts.gettext("Report this picture?"), f"{FORM}:{job_id}", why))
 
 
-async def report_picture(interaction: Interaction, job_id: str, *, reason: str = "") -> None:
+async def report_picture(request: Request, job_id: str, *, reason: str = "") -> None:
     """Store the report; raises UnknownJob for a picture that the person does not see."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
-    if job.origin.private or not sees(interaction, job):
+    if job.origin.private or not sees(request, job):
         raise UnknownJob(job=job_id)
     hidden = await patiently(
         services.store.reports.add,
         job_id,
-        interaction.user.id,
-        guild_id=interaction.guild_id or 0,
+        request.person.id,
+        guild_id=request.guild_id or 0,
         reason=" ".join(reason.split()),
     )
-    texts = services.texts(interaction)
+    texts = request.texts
     said = texts.gettext("Thank you: moderators of this server see your report.")
-    if not await shows_reviews(interaction):
+    if not await shows_reviews(request):
         said = texts.gettext(
             "Thank you: your report is kept. The moderators of this server have chosen no channel for "
             "reviews yet, so it may take a while."
         )
     if hidden:
         said += " " + texts.gettext("The picture is hidden until they have looked at it.")
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
 CONTROLS = (Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture, again=False),)

@@ -14,16 +14,14 @@ from bot.delivery.refusals import Refusal
 from bot.delivery.review_message import person
 from bot.delivery.review_outbox import NO_CHANNEL, everybody_sees
 from bot.domain.errors import UserMistake
-from bot.front.answers.answers import page_lines
+from bot.front.answers.answers import acknowledge, page_lines
 from bot.front.answers.controls import Menu
-from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import show_review
 from bot.front.recipes.options import MAX_CHOICES
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request, patiently
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.texts.catalogue import Moment, Texts
 
@@ -77,61 +75,59 @@ def review_group() -> Group:
     return for_moderators(make_group(name="review", description=described, commands=commands))
 
 
-async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
+async def choose_channel(request: Request, *, use: str = HERE) -> None:
     """Show reviews in the interaction's channel, or in none."""
-    moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    channel_id = interaction.channel_id if use == HERE else None
-    services = services_of(interaction)
+    moderated_server(request)
+    await acknowledge(request, private=True)
+    channel_id = request.channel_id if use == HERE else None
+    services = request.services
     change = services.store.reviews.set_channel
-    await patiently(change, channel_id, acting(interaction))
-    texts = services.texts(interaction)
+    await patiently(change, channel_id, acting(request))
+    texts = request.texts
     if channel_id is None:
         said = texts.gettext(
             "No channel shows reviews now: use **{show}** to see what is waiting.",
-            show=command_name(interaction.locale, "review", "show"),
+            show=command_name(request.interaction.locale, "review", "show"),
         )
     else:
         said = texts.gettext("Moderators see reviews in this channel from now on.")
-        if everybody_sees(interaction.channel):
+        if everybody_sees(request.channel):
             said += " " + texts.gettext("Every member can see this channel: make it private.")
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
-async def change_limits(
-    interaction: Interaction, *, hours: int | None = None, reports: int | None = None
-) -> None:
+async def change_limits(request: Request, *, hours: int | None = None, reports: int | None = None) -> None:
     """Change how long a review may wait, and how many reports hide a picture; show the settings."""
-    moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    moderated_server(request)
+    await acknowledge(request, private=True)
+    services = request.services
     if hours is None and reports is None:
         raise UserMistake("review_nothing_set")
     settings = await patiently(
         services.store.reviews.set_settings,
-        acting(interaction),
+        acting(request),
         hours=hours,
         reports=reports,
     )
-    texts = services.texts(interaction)
-    await interaction.edit_original_response(content="\n".join(settings_lines(settings, texts)))
+    texts = request.texts
+    await request.edit(content="\n".join(settings_lines(settings, texts)))
 
 
-async def show_waiting(interaction: Interaction) -> None:
+async def show_waiting(request: Request) -> None:
     """Show the reviews that wait in this server with links, the oldest first, and the settings."""
-    guild_id = moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    guild_id = moderated_server(request)
+    await acknowledge(request, private=True)
+    services = request.services
     settings = await services.store.reviews.settings(guild_id)
     found = await services.store.reviews.waiting(guild_id, limit=SHOWN)
-    texts = services.texts(interaction)
+    texts = request.texts
     heading = texts.gettext("Waiting for moderators")
     lines = [f"### {heading}", *waiting_lines(found, texts), *settings_lines(settings, texts)]
     menu = cases_menu(found, texts, now=services.clock())
     content = MessageContent(
         heading=page_lines(lines, texts), menus=(menu,) if menu else (), tone=Tone.WAITING
     )
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
 def cases_menu(reviews: Sequence[Review], texts: Texts, *, now: float) -> MenuContent | None:
@@ -148,13 +144,13 @@ def cases_menu(reviews: Sequence[Review], texts: Texts, *, now: float) -> MenuCo
     return MenuContent(custom_id=CASES, placeholder=placeholder, choices=choices) if choices else None
 
 
-async def show_case(interaction: Interaction, values: Sequence[str]) -> None:
+async def show_case(request: Request, values: Sequence[str]) -> None:
     """Show a review with its pictures and buttons to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+    guild_id = moderated_server(request)
+    await acknowledge(request, private=True)
+    services = request.services
     key = int(values[0]) if re.fullmatch("[0-9]{1,18}", values[0]) else 0
-    await show_review(interaction, await services.store.review_messages.case(key, guild_id))
+    await show_review(request, await services.store.review_messages.case(key, guild_id))
 
 
 def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:

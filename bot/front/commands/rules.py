@@ -11,18 +11,16 @@ import discord
 from discord.app_commands import Choice, Range, locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form, page, page_lines
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests.standing import judgement_of
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.requests.words import judgement_of
+from bot.front.services.request import Request, patiently
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.store.library.named import key_of
@@ -126,20 +124,20 @@ def _kinds() -> list[Option]:
 
 
 async def ask_rule(
-    interaction: Interaction, name: str = "", action: str | None = None, scope: str | None = None
+    request: Request, name: str = "", action: str | None = None, scope: str | None = None
 ) -> None:
     """Open the form, filled with the rule of this name if the server has it."""
-    moderated_server(interaction)
-    texts = services_of(interaction).texts(interaction)
+    moderated_server(request)
+    texts = request.texts
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            known = _named(name, await rules_of(interaction)) if name else None
+            known = _named(name, await rules_of(request)) if name else None
     except TimeoutError:
         raise StoreUnavailable("a rule could not be read in time for a form") from None
     chosen = action or (known.action if known else Action.REFUSE)
     channel_id = known.channel_id if known else None
     if scope is not None:
-        channel_id = interaction.channel_id if scope == HERE else None
+        channel_id = request.channel_id if scope == HERE else None
     long = discord.TextStyle.paragraph
     words = text_field(
         texts.gettext("Words"),
@@ -163,17 +161,17 @@ async def ask_rule(
     )
     form = [named, words] if Action(chosen) is Action.ALLOW else [named, words, also]
     title = texts.gettext("Rule on prompts")
-    await open_form(interaction, modal(title, f"{RULE}:{Action(chosen).value}:{channel_id or 0}", *form))
+    await open_form(request, modal(title, f"{RULE}:{Action(chosen).value}:{channel_id or 0}", *form))
 
 
 async def add_rule(
-    interaction: Interaction, action: str, channel_id: str, *, name: str, terms: str, also: str = ""
+    request: Request, action: str, channel_id: str, *, name: str, terms: str, also: str = ""
 ) -> None:
     """Store the rule of the form."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    by = By(actor_id=request.person.id, guild_id=moderated_server(request))
     rule = PromptRule(
         name=rule_name(name),
         action=Action(action),
@@ -181,25 +179,25 @@ async def add_rule(
         also=read_terms(also, least=0),
         channel_id=int(channel_id) or None,
     )
-    others = [kept for kept in await rules_of(interaction) if key_of(kept.name) != key_of(rule.name)]
+    others = [kept for kept in await rules_of(request) if key_of(kept.name) != key_of(rule.name)]
     check = partial(check_cost, [*others, rule])
-    await services.judging.prepare(sender_of(interaction), check)
+    await services.judging.prepare(request.sender, check)
     await patiently(services.store.prompt_rules.put, rule, by)
-    said = services.texts(interaction).gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
-    await interaction.edit_original_response(content=said)
+    said = request.texts.gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
+    await request.edit(content=said)
 
 
-async def show_rules(interaction: Interaction, name: str = "") -> None:
+async def show_rules(request: Request, name: str = "") -> None:
     """Show one rule with its words, or the names of all, to the moderator alone."""
-    moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    texts = services_of(interaction).texts(interaction)
-    rules = await rules_of(interaction)
+    moderated_server(request)
+    await acknowledge(request, private=True)
+    texts = request.texts
+    rules = await rules_of(request)
     if not name:
         lines = [_summary(rule, texts) for rule in rules]
         lines = lines or [texts.gettext("There are no rules here yet.")]
-        lines += await automod_lines(interaction)
-        if slow := services_of(interaction).judging.slow_rules(interaction.guild_id or 0):
+        lines += await automod_lines(request)
+        if slow := request.services.judging.slow_rules(request.guild_id or 0):
             names = texts.joined([shown(rule, MAX_NAME) for rule in slow])
             lines.append(
                 texts.gettext(
@@ -210,7 +208,7 @@ async def show_rules(interaction: Interaction, name: str = "") -> None:
         if (rule := _named(name, rules)) is None:
             raise unknown_rule(name, rules)
         lines = list(_described(rule, texts))
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
 def _summary(rule: PromptRule, texts: Texts) -> str:
@@ -236,12 +234,12 @@ def _described(rule: PromptRule, texts: Texts) -> Iterator[str]:
         yield texts.line(texts.isolated(shown(", ".join(rule.also), SHOWN_TERMS)))
 
 
-async def try_rules(interaction: Interaction, prompt: str) -> None:
+async def try_rules(request: Request, prompt: str) -> None:
     """Say which rule would refuse a prompt in this channel, and for which words."""
-    moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    texts = services_of(interaction).texts(interaction)
-    found = await judgement_of(interaction, [prompt])
+    moderated_server(request)
+    await acknowledge(request, private=True)
+    texts = request.texts
+    found = await judgement_of(request, [prompt])
     if found.always:
         raise UserMistake("rule_always")
     other = found.automod
@@ -253,7 +251,7 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
         )
     else:
         said = _verdict(found.verdict, texts)
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
 def _verdict(verdict: Verdict | None, texts: Texts) -> str:
@@ -266,39 +264,37 @@ def _verdict(verdict: Verdict | None, texts: Texts) -> str:
     return texts.gettext("The rule {name} refuses this prompt for {words}.", **fields)
 
 
-async def remove_rule(interaction: Interaction, name: str) -> None:
+async def remove_rule(request: Request, name: str) -> None:
     """Remove a rule of the server."""
-    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    by = By(actor_id=request.person.id, guild_id=moderated_server(request))
+    services = request.services
+    await acknowledge(request, private=True)
     removed = await patiently(services.store.prompt_rules.remove, name, by)
     if removed is None:
-        raise unknown_rule(name, await rules_of(interaction))
-    said = services.texts(interaction).gettext(
-        "Removed: the rule {name}.", name=shown(removed.name, MAX_NAME)
-    )
-    await interaction.edit_original_response(content=said)
+        raise unknown_rule(name, await rules_of(request))
+    said = request.texts.gettext("Removed: the rule {name}.", name=shown(removed.name, MAX_NAME))
+    await request.edit(content=said)
 
 
-async def switch_automod(interaction: Interaction, use: str) -> None:
+async def switch_automod(request: Request, use: str) -> None:
     """Let the AutoMod rules of the server hold for prompts, or not."""
-    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    by = By(actor_id=request.person.id, guild_id=moderated_server(request))
+    services = request.services
+    await acknowledge(request, private=True)
     await patiently(services.store.automod.apply, use == ON, by)
-    lines = await automod_lines(interaction)
-    await interaction.edit_original_response(view=page(page_lines(lines, services.texts(interaction))))
+    lines = await automod_lines(request)
+    await request.edit(view=page(page_lines(lines, request.texts)))
 
 
 def _named(name: str, rules: Sequence[PromptRule]) -> PromptRule | None:
     return next((rule for rule in rules if key_of(rule.name) == key_of(name)), None)
 
 
-async def suggest_rules(interaction: Interaction, typed: str) -> list[Choice[str]]:
+async def suggest_rules(request: Request, typed: str) -> list[Choice[str]]:
     """Suggest the rules of the server to moderators; none while the queue is unavailable."""
     try:
-        moderated_server(interaction)
-        found = [rule.name for rule in await rules_of(interaction) if key_of(typed) in key_of(rule.name)]
+        moderated_server(request)
+        found = [rule.name for rule in await rules_of(request) if key_of(typed) in key_of(rule.name)]
     except (StoreUnavailable, UserMistake):
         return []
     return [Choice(name=name, value=name) for name in found[:MAX_CHOICES]]

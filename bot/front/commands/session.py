@@ -10,14 +10,12 @@ from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
+from bot.front.answers.answers import acknowledge
 from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
-from bot.front.requests.session_here import check_takes_part
-from bot.front.requests.standing import check_blocks
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, Services, services_of
+from bot.front.requests.intake import check_takes_part
+from bot.front.services.request import Request, Services, patiently
 from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosts import led, taken, the_session
 from bot.front.sessions.opening import MINUTE, ask_session
@@ -112,87 +110,87 @@ def _options() -> list[Option]:
     ]
 
 
-async def next_phase(interaction: Interaction) -> None:
+async def next_phase(request: Request) -> None:
     """Go on to the next phase."""
-    session = await _lead(interaction, services_of(interaction).store.sessions.next)
-    texts = services_of(interaction).texts(interaction)
-    await interaction.edit_original_response(content=round_of(session, texts))
+    session = await _lead(request, request.services.store.sessions.next)
+    texts = request.texts
+    await request.edit(content=round_of(session, texts))
 
 
-async def pause(interaction: Interaction) -> None:
+async def pause(request: Request) -> None:
     """Pause the session."""
-    await _lead(interaction, services_of(interaction).store.sessions.pause)
-    await _say(interaction, lambda texts: texts.gettext("The session is paused: its clock has stopped."))
+    await _lead(request, request.services.store.sessions.pause)
+    await _say(request, lambda texts: texts.gettext("The session is paused: its clock has stopped."))
 
 
-async def resume(interaction: Interaction) -> None:
+async def resume(request: Request) -> None:
     """Let the session go on."""
-    await _lead(interaction, services_of(interaction).store.sessions.resume)
-    await _say(interaction, lambda texts: texts.gettext("The session has resumed."))
+    await _lead(request, request.services.store.sessions.resume)
+    await _say(request, lambda texts: texts.gettext("The session has resumed."))
 
 
-async def extend(interaction: Interaction, *, minutes: int) -> None:
+async def extend(request: Request, *, minutes: int) -> None:
     """Give more time."""
-    extend_by = functools.partial(services_of(interaction).store.sessions.extend, seconds=minutes * MINUTE)
-    await _lead(interaction, extend_by)
+    extend_by = functools.partial(request.services.store.sessions.extend, seconds=minutes * MINUTE)
+    await _lead(request, extend_by)
     await _say(
-        interaction,
+        request,
         lambda texts: texts.ngettext("Extended by {count} minute.", "Extended by {count} minutes.", minutes),
     )
 
 
-async def close(interaction: Interaction) -> None:
+async def close(request: Request) -> None:
     """Close the session."""
-    session = await _lead(interaction, services_of(interaction).store.sessions.close)
-    await _say(interaction, lambda texts: round_of(session, texts))
+    session = await _lead(request, request.services.store.sessions.close)
+    await _say(request, lambda texts: round_of(session, texts))
 
 
-async def host(interaction: Interaction) -> None:
+async def host(request: Request) -> None:
     """Become the host."""
-    await acknowledge(interaction, private=True)
-    session, by = await taken(interaction)
-    verb = services_of(interaction).store.sessions.take_over
+    await acknowledge(request, private=True)
+    session, by = await taken(request)
+    verb = request.services.store.sessions.take_over
     await patiently(verb, session.id, by)
-    await _say(interaction, lambda texts: texts.gettext("You are the host of this group session now."))
+    await _say(request, lambda texts: texts.gettext("You are the host of this group session now."))
 
 
-async def show(interaction: Interaction) -> None:
+async def show(request: Request) -> None:
     """Show the board to the person alone."""
-    await acknowledge(interaction, private=True)
-    session = await the_session(interaction)
-    showing = services_of(interaction).store.showing
+    await acknowledge(request, private=True)
+    session = await the_session(request)
+    showing = request.services.store.showing
     content = board(
         session,
         await showing.crowd(session),
         voters=await showing.voters(session.id, session.round),
-        texts=services_of(interaction).texts(interaction),
+        texts=request.texts,
     )
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
-async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSession]]) -> GroupSession:
+async def _lead(request: Request, verb: Callable[..., Awaitable[GroupSession]]) -> GroupSession:
     """Acknowledge, check who asks, and act on the session of the channel."""
-    await acknowledge(interaction, private=True)
-    session, by = await led(interaction)
+    await acknowledge(request, private=True)
+    session, by = await led(request)
     try:
         return await patiently(verb, session.id, by)
     except UserMistake as error:
         if error.message_id != "session_paused":
             raise
-        resuming = command_name(interaction.locale, "session", "resume")
+        resuming = command_name(request.interaction.locale, "session", "resume")
         raise UserMistake("session_paused_led", command=resuming) from error
 
 
-async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:
-    await interaction.edit_original_response(content=said(services_of(interaction).texts(interaction)))
+async def _say(request: Request, said: Callable[[Texts], str]) -> None:
+    await request.edit(content=said(request.texts))
 
 
-async def show_mine(interaction: Interaction, session_id: str) -> None:
+async def show_mine(request: Request, session_id: str) -> None:
     """Tell a person the phase of the round, how many pictures they have left in it, and their vote."""
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
-    session = await _shown_here(interaction, session_id)
-    texts, user_id = services.texts(interaction), interaction.user.id
+    await acknowledge(request, private=True)
+    services = request.services
+    session = await _shown_here(request, session_id)
+    texts, user_id = request.texts, request.person.id
     said = [round_of(session, texts)]
     if session.paused:
         said.append(texts.gettext("The session is paused: its clock has stopped."))
@@ -214,7 +212,7 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
         )
     elif vote is not None:
         said.append(texts.gettext("You have voted for no. {number}.", number=vote))
-    await interaction.edit_original_response(content="\n".join(said))
+    await request.edit(content="\n".join(said))
 
 
 async def _is_shown(services: Services, session: GroupSession, number: int) -> bool:
@@ -223,32 +221,32 @@ async def _is_shown(services: Services, session: GroupSession, number: int) -> b
     return any(entry.number == number and entry.artifact is not None for entry in entries)
 
 
-async def _shown_here(interaction: Interaction, session_id: str) -> GroupSession:
+async def _shown_here(request: Request, session_id: str) -> GroupSession:
     """Return the session of a pressed button; raises UserMistake `session_gone` in another channel."""
-    session = await services_of(interaction).store.sessions.get(session_id)
-    if session.channel_id != interaction.channel_id:
+    session = await request.services.store.sessions.get(session_id)
+    if session.channel_id != request.channel_id:
         raise UserMistake("session_gone")
     return session
 
 
-async def vote(interaction: Interaction, session_id: str, round_number: str, number: str) -> None:
+async def vote(request: Request, session_id: str, round_number: str, number: str) -> None:
     """Store a vote, and say so to the voter alone."""
-    await acknowledge(interaction, private=True)
-    await check_blocks(interaction)
-    services = services_of(interaction)
-    session = await _shown_here(interaction, session_id)
-    check_takes_part(interaction, session)
+    await acknowledge(request, private=True)
+    (await request.standing()).check_paints()
+    services = request.services
+    session = await _shown_here(request, session_id)
+    check_takes_part(request, session)
     first = await patiently(
         services.store.showing.vote,
         *(session_id, int(round_number), int(number)),
-        voter_id=interaction.user.id,
+        voter_id=request.person.id,
     )
-    texts = services.texts(interaction)
+    texts = request.texts
     if first:
         said = texts.gettext("You have voted for no. {number}.", number=number)
     else:
         said = texts.gettext("Your vote is now for no. {number}.", number=number)
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
 CONTROLS = (

@@ -10,8 +10,8 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import choice_field, modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES, reported_with, size_name
@@ -21,9 +21,8 @@ from bot.front.recipes.style import NO_STYLE, STYLE
 from bot.front.requests.intake import owners_of
 from bot.front.requests.recipe_form import SIZE
 from bot.front.requests.server_styles import style_of
-from bot.front.requests.standing import check_texts
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.requests.words import check_texts
+from bot.front.services.request import Request, patiently
 from bot.store.people.preferences import PREVIEWS, Owner, Scope
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -56,33 +55,33 @@ def settings_command() -> Command:
     )
 
 
-def owner_of(interaction: Interaction, scope: Scope) -> Owner:
+def owner_of(request: Request, scope: Scope) -> Owner:
     """Return the owner of this scope, whose preferences the person may change; raises UserMistake."""
-    found = [owner for owner in owners_of(interaction) if owner.scope is scope]
-    if not found or (scope is not Scope.ME and not interaction.is_guild_integration()):
+    found = [owner for owner in owners_of(request) if owner.scope is scope]
+    if not found or (scope is not Scope.ME and not request.interaction.is_guild_integration()):
         raise UserMistake("settings_no_server")
-    rights = interaction.permissions
+    rights = request.interaction.permissions
     allowed = {Scope.ME: True, Scope.CHANNEL: rights.manage_channels, Scope.SERVER: rights.manage_guild}
     if not allowed[scope]:
         raise UserMistake(f"settings_{scope.value}_right")
     return found[0]
 
 
-async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -> None:
+async def show_settings(request: Request, scope: str = Scope.ME.value) -> None:
     """Open the form with the present values, and say where each comes from."""
-    owner = owner_of(interaction, Scope(scope))
-    owners = owners_of(interaction)
-    store = services_of(interaction).store
+    owner = owner_of(request, Scope(scope))
+    owners = owners_of(request)
+    store = request.services.store
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
             all_options = await store.preferences.of(*owners)
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     own = dict(all_options[owners.index(owner)])
-    names = _names(interaction)
+    names = _names(request)
     in_force = "\n".join(_in_force(owners, all_options, names, texts))
-    choices = [_size_field(own, services_of(interaction).offers, texts), _previews_field(own, texts)]
+    choices = [_size_field(own, request.services.offers, texts), _previews_field(own, texts)]
     parts: list[discord.ui.Item[Any]] = [
         discord.ui.TextDisplay(in_force),
         *choices,
@@ -100,7 +99,7 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
             max_length=MAX_PROMPT_CHARACTERS,
         ),
     ]
-    await open_form(interaction, modal(_title(owner.scope, texts), f"settings:{scope}", *parts))
+    await open_form(request, modal(_title(owner.scope, texts), f"settings:{scope}", *parts))
 
 
 def _size_field(own: dict[str, Any], offers: Sequence[Offer], texts: Texts) -> discord.ui.Item[Any]:
@@ -122,7 +121,7 @@ def _previews_field(own: dict[str, Any], texts: Texts) -> discord.ui.Item[Any]:
 
 
 async def change_settings(
-    interaction: Interaction,
+    request: Request,
     scope: str,
     *,
     settings: str = "",
@@ -131,29 +130,29 @@ async def change_settings(
     previews: str = UNSET,
 ) -> None:
     """Store the values of the form; a setting that is typed too counts before its choice."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    names, texts = _names(interaction), services.texts(interaction)
-    owner = owner_of(interaction, Scope(scope))
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    names, texts = _names(request), request.texts
+    owner = owner_of(request, Scope(scope))
     chosen = [f"{name} {value}" for name, value in ((SIZE, size), (PREVIEWS, previews)) if value != UNSET]
     options, wrong = settings_in(", ".join([*chosen, settings]), names, settings=PREFERABLE)
     if negative_prompt.strip():
         options[NEGATIVE_PROMPT] = negative_prompt
     if options.get(STYLE) not in (None, NO_STYLE):
-        options[STYLE] = (await style_of(interaction, options[STYLE])).name
+        options[STYLE] = (await style_of(request, options[STYLE])).name
     with reported_with(wrong):
-        await _check_in_company(interaction, owner, options)
+        await _check_in_company(request, owner, options)
     if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
-        await check_texts(interaction, [negative_prompt])
+        await check_texts(request, [negative_prompt])
     await patiently(services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
-async def _check_in_company(interaction: Interaction, owner: Owner, options: Mapping[str, Any]) -> None:
+async def _check_in_company(request: Request, owner: Owner, options: Mapping[str, Any]) -> None:
     """Raise as `check` for options that suit neither alone nor with the model of a wider scope."""
-    services, owners = services_of(interaction), owners_of(interaction)
+    services, owners = request.services, owners_of(request)
     wider = await services.store.preferences.of(*owners[owners.index(owner) + 1 :])
     model = nearest(wider).get("model")
     try:
@@ -188,9 +187,9 @@ def _title(scope: Scope, texts: Texts) -> str:
     return titles[scope]
 
 
-def _names(interaction: Interaction) -> Texts:
+def _names(request: Request) -> Texts:
     """Return the texts with the names of options that the person's Discord shows."""
-    return Texts.for_locale(str(interaction.locale))
+    return request.names
 
 
 CONTROLS = (Form(template=r"settings:(?P<scope>me|channel|server)", act=change_settings),)

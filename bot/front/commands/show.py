@@ -10,7 +10,7 @@ from bot.front.commands.naming import request_name
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
 from bot.front.results.shown_again import can_be_shown, show_again
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 
 SUGGESTED_FROM = 50  # of the person's newest requests
 
@@ -32,17 +32,17 @@ def show_command() -> Command:
     )
 
 
-async def show(interaction: Interaction, *, job: str) -> None:
+async def show(request: Request, *, job: str) -> None:
     """Show the result of this id, as typed."""
-    await show_again(interaction, job.strip().lower())
+    await show_again(request, job.strip().lower())
 
 
-async def suggest_results(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+async def suggest_results(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the person's own newest results whose words or ids have what was typed."""
-    services = services_of(interaction)
-    texts, now = services.texts(interaction), services.clock()
+    services = request.services
+    texts, now = request.texts, services.clock()
     try:
-        jobs = await services.store.jobs.history(interaction.user.id, limit=SUGGESTED_FROM)
+        jobs = await services.store.jobs.history(request.person.id, limit=SUGGESTED_FROM)
     except StoreUnavailable:
         return []
     wanted = typed.strip().casefold()

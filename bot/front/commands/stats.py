@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from discord.app_commands import locale_str
 
-from bot.front.answers.answers import page
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page
 from bot.front.gateway.command_tree import Command, make_command
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request
 from bot.store.queue.statistics import Painted
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -27,19 +26,19 @@ def stats_command() -> Command:
     )
 
 
-async def show_stats(interaction: Interaction) -> None:
+async def show_stats(request: Request) -> None:
     """Show the numbers of the person, and of the server where there is one, to that person alone."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     painted, now = services.store.statistics.painted, services.clock()
-    me, here = interaction.user.id, interaction.guild_id
+    me, here = request.person.id, request.guild_id
     since = [now - days * DAY for days in DAYS]
     mine = await painted(since=since, user_id=me)
     ours = await painted(since=since, guild_id=here) if here else []
     favourites = len(await services.store.favourites.of(me))
-    text = stats_text(mine, ours, favourites=favourites, texts=services.texts(interaction))
-    await interaction.edit_original_response(view=page(text))
+    text = stats_text(mine, ours, favourites=favourites, texts=request.texts)
+    await request.edit(view=page(text))
 
 
 def stats_text(mine: Sequence[Painted], ours: Sequence[Painted], *, favourites: int, texts: Texts) -> str:

@@ -13,9 +13,8 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form, page, page_lines
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.answers.permissions import kept_server, sees
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
@@ -24,9 +23,8 @@ from bot.front.recipes.preferences import check
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.front.requests.server_styles import style_of, styles_of, suggest_styles
-from bot.front.requests.standing import check_texts
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.requests.words import check_texts
+from bot.front.services.request import Request, patiently
 from bot.store.library.named import key_of
 from bot.store.library.styles import Style
 from bot.store.rows.audit import By
@@ -78,17 +76,17 @@ def style_group() -> Group:
     )
 
 
-async def ask_style(interaction: Interaction, name: str = "") -> None:
+async def ask_style(request: Request, name: str = "") -> None:
     """Open the form, filled with the style of this name if the server has it."""
-    guild_id = kept_server(interaction)
-    services = services_of(interaction)
+    guild_id = kept_server(request)
+    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
             known = await services.store.styles.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a style could not be read in time for a form") from None
     style = known or find(name, services.styles) or Style(name=name[:MAX_NAME])
-    await open_form(interaction, _form(style, services.texts(interaction), names=_names(interaction)))
+    await open_form(request, _form(style, request.texts, names=_names(request)))
 
 
 def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
@@ -125,7 +123,7 @@ def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
 
 
 async def add_style(
-    interaction: Interaction,
+    request: Request,
     *,
     name: str,
     prompt: str = "",
@@ -134,11 +132,11 @@ async def add_style(
     example: str = "",
 ) -> None:
     """Store the style of the form."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-    options, wrong = settings_in(settings, _names(interaction), settings=OF_STYLES)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    by = By(actor_id=request.person.id, guild_id=kept_server(request))
+    options, wrong = settings_in(settings, _names(request), settings=OF_STYLES)
     with reported_with(wrong):
         check(options, services.offers)
     style = Style(
@@ -146,41 +144,41 @@ async def add_style(
         prompt=style_text(prompt),
         negative_prompt=style_text(negative_prompt),
         options=options,
-        example=await _example(interaction, example.strip()),
+        example=await _example(request, example.strip()),
     )
-    await check_texts(interaction, [style.prompt, style.negative_prompt])
+    await check_texts(request, [style.prompt, style.negative_prompt])
     await patiently(services.store.styles.put, style, by)
-    said = services.texts(interaction).gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
-    await interaction.edit_original_response(content=said)
+    said = request.texts.gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
+    await request.edit(content=said)
 
 
-async def _example(interaction: Interaction, text: str) -> str:
+async def _example(request: Request, text: str) -> str:
     """Return the address of a message of this server, from its link or from the id of its job."""
     if not text:
         return ""
-    if (link := ADDRESS.fullmatch(text)) and int(link["place"]) == interaction.guild_id:
+    if (link := ADDRESS.fullmatch(text)) and int(link["place"]) == request.guild_id:
         return MESSAGE_ADDRESS.format(**link.groupdict())
     if JOB_ID.fullmatch(text):
         try:
-            job = await services_of(interaction).store.jobs.get(text)
+            job = await request.services.store.jobs.get(text)
         except UnknownJob:
             raise UserMistake("style_example") from None
-        address = message_address(job) if sees(interaction, job) else None
+        address = message_address(job) if sees(request, job) else None
         if address is not None and job.message_channel_id is None:
             return address
     raise UserMistake("style_example")
 
 
-async def show_styles(interaction: Interaction, name: str = "") -> None:
+async def show_styles(request: Request, name: str = "") -> None:
     """Show one style, or the names of all, to the person alone."""
-    await acknowledge(interaction, private=True)
-    texts = services_of(interaction).texts(interaction)
+    await acknowledge(request, private=True)
+    texts = request.texts
     if name:
-        style = await style_of(interaction, name)
-        lines = [f"### {shown(style.name, MAX_NAME)}", *described(style, texts, names=_names(interaction))]
+        style = await style_of(request, name)
+        lines = [f"### {shown(style.name, MAX_NAME)}", *described(style, texts, names=_names(request))]
     else:
-        lines = listed(await styles_of(interaction), texts)
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+        lines = listed(await styles_of(request), texts)
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
 def described(style: Style, texts: Texts, *, names: Texts) -> Iterator[str]:
@@ -209,22 +207,22 @@ def listed(styles: list[Style], texts: Texts) -> list[str]:
     return lines
 
 
-async def remove_style(interaction: Interaction, name: str) -> None:
+async def remove_style(request: Request, name: str) -> None:
     """Remove a style of the server."""
-    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    by = By(actor_id=request.person.id, guild_id=kept_server(request))
+    services = request.services
+    await acknowledge(request, private=True)
     if not await patiently(services.store.styles.remove, name, by):
         if find(name, services.styles):
             raise UserMistake("style_of_all")
-        raise unknown_style(name, await styles_of(interaction))
-    said = services.texts(interaction).gettext("Removed: the style {style}.", style=shown(name, MAX_NAME))
-    await interaction.edit_original_response(content=said)
+        raise unknown_style(name, await styles_of(request))
+    said = request.texts.gettext("Removed: the style {style}.", style=shown(name, MAX_NAME))
+    await request.edit(content=said)
 
 
-def _names(interaction: Interaction) -> Texts:
+def _names(request: Request) -> Texts:
     """Return the texts with the names of options that the person's Discord shows."""
-    return Texts.for_locale(str(interaction.locale))
+    return request.names
 
 
 CONTROLS = (Form(template=ADD, act=add_style),)

@@ -11,9 +11,8 @@ from discord.app_commands import locale_str
 from bot.delivery.content import ButtonContent, MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
-from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import acknowledge, open_form
+from bot.front.answers.controls import Button, Form
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.recipes.options import clean
@@ -25,16 +24,14 @@ from bot.front.requests.recipe_form import (
     MAX_PARTS,
     RECIPE,
     in_time,
-    names_of,
     open_remix,
     painted_fields,
     recipe_form,
     recipe_of,
 )
-from bot.front.requests.standing import check_blocks
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request
 from bot.front.uploads.message_pictures import file_name
-from bot.front.uploads.message_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
+from bot.front.uploads.message_recipes import MessageRecipe, read_file, read_texts, recipe_settings, telling
 from bot.front.uploads.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts
@@ -53,55 +50,55 @@ def use_recipe_menu() -> MessageMenu:
     return make_menu(name=locale_str(NAME), run=use_recipe)
 
 
-async def use_recipe(interaction: Interaction, message: discord.Message) -> None:
+async def use_recipe(request: Request, message: discord.Message) -> None:
     """Open a form with the generation data of the message, or Remix where it is a result of this bot."""
     private = message.flags.ephemeral
-    if job_id := result_of(message, interaction.client.user.id):
-        await open_remix(interaction, job_id, message=message)
+    if job_id := result_of(message, request.bot_id):
+        await open_remix(request, job_id, message=message)
         return
-    check_no_sheet(message, interaction.client.user.id)
-    services, sender = services_of(interaction), sender_of(interaction)
+    check_no_sheet(message, request.bot_id)
+    services, sender = request.services, request.sender
     data = await services.judging.run(sender, lambda _check: read_texts(texts_of(message)))
     if data is not None:
         async with in_time():
-            await check_blocks(interaction)
-        await _open(interaction, RecipeOffered(data=data, private=private))
+            (await request.standing()).check_paints()
+        await _open(request, MessageRecipe(data=data, private=private))
         return
     files = files_of(message)
     if not files:
         raise UserMistake("recipe_none")
     services.pace.admit(sender, files=1)
-    await _open_when_read(interaction, files, private=private)
+    await _open_when_read(request, files, private=private)
 
 
-async def _open_when_read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> None:
+async def _open_when_read(request: Request, files: Sequence[MessageFile], *, private: bool) -> None:
     """Open the form; if the files take too long to read, offer a button that opens it."""
-    reading = asyncio.create_task(_read(interaction, files, private=private), name="recipe of a message")
+    reading = asyncio.create_task(_read(request, files, private=private), name="recipe of a message")
     try:
         done, _ = await asyncio.wait({reading}, timeout=FORM_SECONDS)
         if not done:
-            await acknowledge(interaction, private=True)
+            await acknowledge(request, private=True)
         offered = await reading
     finally:
         reading.cancel()
     if done:
-        await _open(interaction, offered)
+        await _open(request, offered)
         return
-    services = services_of(interaction)
-    texts = services.texts(interaction)
-    key = services.recipes_offered.keep(offered, user_id=interaction.user.id)
+    services = request.services
+    texts = request.texts
+    key = services.kept_recipes.keep(offered, user_id=request.person.id)
     button = ButtonContent(label=texts.gettext("Open the form"), custom_id=f"{READ}:{key}", primary=True)
     said = texts.gettext("The recipe in {file} is read.", file=shown(offered.file, SHOWN_NAME))
     content = MessageContent(heading=said, rows=((button,),), tone=Tone.DONE)
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
-async def _read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> RecipeOffered:
+async def _read(request: Request, files: Sequence[MessageFile], *, private: bool) -> MessageRecipe:
     """Return the recipe of the first file that has one; raises UserMistake where none has."""
-    services, sender = services_of(interaction), sender_of(interaction)
+    services, sender = request.services, request.sender
     errors: list[Exception] = []
     try:
-        await check_blocks(interaction)
+        (await request.standing()).check_paints()
     except UserMistake:
         services.pace.give_back(sender, files=1)
         raise
@@ -116,32 +113,32 @@ async def _read(interaction: Interaction, files: Sequence[MessageFile], *, priva
                 with of_message():
                     found = await services.attachments.fetch(address, what=f"“{name}”", turn=turn)
                 data = await services.fitting.run(read_file, file.kind, found)
-                return RecipeOffered(data=data, file=name, private=private)
+                return MessageRecipe(data=data, file=name, private=private)
             except (InvalidRequest, UserMistake) as error:
                 errors.append(error)
     more = UserMistake("recipe_none_in_files", count=MOST_FILES)
     raise telling(errors, otherwise=more if len(files) > MOST_FILES else UserMistake("recipe_none"))
 
 
-async def open_read(interaction: Interaction, kept: str) -> None:
+async def open_read(request: Request, kept: str) -> None:
     """Open the form of a recipe that was read before; raises UserMistake where it is no longer known."""
-    await _open(interaction, services_of(interaction).recipes_offered.find(kept, user_id=interaction.user.id))
+    await _open(request, request.services.kept_recipes.find(kept, user_id=request.person.id))
 
 
-async def _open(interaction: Interaction, offered: RecipeOffered) -> None:
-    services = services_of(interaction)
-    texts, names = services.texts(interaction), names_of(interaction)
+async def _open(request: Request, offered: MessageRecipe) -> None:
+    services = request.services
+    texts, names = request.texts, request.names
     fitted = fit(offered.data, services.offers)
     said = about(fitted, offered.file, texts, names)
     fields = painted_fields(
-        interaction,
+        request,
         prompt=clean(fitted.options.get("prompt", "")),
         negative_prompt=clean(fitted.options.get("negative_prompt", "")),
         values=recipe_settings(fitted.options, services.offers),
         parts=MAX_PARTS - 1 if said else MAX_PARTS,
     )
     title = names.pgettext("name", NAME)
-    await open_form(interaction, recipe_form(title, *fields, above=said, private=offered.private))
+    await open_form(request, recipe_form(title, *fields, above=said, private=offered.private))
 
 
 def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
@@ -162,7 +159,7 @@ def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
 
 
 async def paint_recipe(
-    interaction: Interaction,
+    request: Request,
     visibility: str,
     *,
     prompt: str,
@@ -172,17 +169,17 @@ async def paint_recipe(
     sampler: str = "",
 ) -> None:
     """Queue a job of the words and settings in the form."""
-    origin = await accept(interaction, private=visibility == ALONE)
+    origin = await accept(request, private=visibility == ALONE)
     recipe = await recipe_of(
-        interaction,
+        request,
         prompt=prompt,
         negative_prompt=negative_prompt,
         settings=settings,
         size=size,
         sampler=sampler,
     )
-    job = await enqueue(interaction, recipe, origin)
-    await announce(interaction, job)
+    job = await enqueue(request, recipe, origin)
+    await announce(request, job)
 
 
 CONTROLS = (

@@ -14,8 +14,7 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
-from bot.front.answers.answers import page_lines
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge, page_lines
 from bot.front.answers.permissions import moderated_server
 from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import (
@@ -27,8 +26,7 @@ from bot.front.gateway.command_tree import (
     make_menu,
 )
 from bot.front.requests.picture_checks import clean_sent
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request, patiently
 from bot.front.uploads.message_pictures import pictures_among, sent_file
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.front.uploads.sent_file import PICTURES, SentFile
@@ -84,49 +82,45 @@ def whose_menu() -> MessageMenu:
     return for_moderators(make_menu(name=locale_str(NAME), run=whose_message))
 
 
-async def whose(
-    interaction: Interaction, *, picture: discord.Attachment | None = None, message: str = ""
-) -> None:
+async def whose(request: Request, *, picture: discord.Attachment | None = None, message: str = "") -> None:
     """Say whose the picture is, to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction), files=0 if picture is None else 1)
+    guild_id = moderated_server(request)
+    services = request.services
+    services.pace.admit(request.sender, files=0 if picture is None else 1)
     if picture is not None:
         services.attachments.check(picture.size, what=sent_file(picture).what)
-    await acknowledge(interaction, private=True)
+    await acknowledge(request, private=True)
     if picture is not None:
-        await _answer(interaction, await _look_up(interaction, guild_id, [sent_file(picture)]))
+        await _answer(request, await _look_up(request, guild_id, [sent_file(picture)]))
     elif message:
-        await _answer(
-            interaction, await _of_message(interaction, guild_id, await _linked(interaction, message))
-        )
+        await _answer(request, await _of_message(request, guild_id, await _linked(request, message)))
     else:
         raise UserMistake("whose_nothing")
 
 
-async def whose_message(interaction: Interaction, message: discord.Message) -> None:
+async def whose_message(request: Request, message: discord.Message) -> None:
     """Say whose the pictures of a message are, to the moderator alone."""
-    guild_id = moderated_server(interaction)
-    services_of(interaction).pace.admit(sender_of(interaction), files=1)
-    await acknowledge(interaction, private=True)
-    await _answer(interaction, await _of_message(interaction, guild_id, message))
+    guild_id = moderated_server(request)
+    request.services.pace.admit(request.sender, files=1)
+    await acknowledge(request, private=True)
+    await _answer(request, await _of_message(request, guild_id, message))
 
 
-async def _linked(interaction: Interaction, link: str) -> discord.Message:
+async def _linked(request: Request, link: str) -> discord.Message:
     """Return the message of a link, if the moderator may read it.
 
     Raises UserMistake `whose_link`, and `whose_hidden` where Discord shows the bot only its own messages.
     """
     found = LINK.fullmatch(link.strip())
     refused = UserMistake("whose_link", link=link)
-    if found is None or int(found[1]) != interaction.guild_id or interaction.guild is None:
+    if found is None or int(found[1]) != request.guild_id or request.interaction.guild is None:
         raise refused
-    channel = interaction.guild.get_channel_or_thread(int(found[2]))
+    channel = request.interaction.guild.get_channel_or_thread(int(found[2]))
     if not isinstance(channel, discord.TextChannel | discord.Thread | discord.VoiceChannel):
         raise refused
-    if not isinstance(interaction.user, discord.Member):
+    if not isinstance(request.person, discord.Member):
         raise refused
-    rights = channel.permissions_for(interaction.user)
+    rights = channel.permissions_for(request.person)
     if not (rights.view_channel and rights.read_message_history):
         raise refused
     if isinstance(channel, discord.Thread) and channel.is_private() and not rights.manage_threads:
@@ -135,61 +129,61 @@ async def _linked(interaction: Interaction, link: str) -> discord.Message:
         message = await channel.fetch_message(int(found[3]))
     except (discord.NotFound, discord.Forbidden) as error:
         raise refused from error
-    if message.author.id != interaction.client.user.id and not files_of(message):
+    if message.author.id != request.bot_id and not files_of(message):
         # Without the privileged intent Discord leaves out what is in messages of others.
-        names = Texts.for_locale(str(interaction.locale))
+        names = request.names
         raise UserMistake("whose_hidden", menu=names.pgettext("name", NAME))
     return message
 
 
-async def _of_message(interaction: Interaction, guild_id: int, message: discord.Message) -> list[Found]:
+async def _of_message(request: Request, guild_id: int, message: discord.Message) -> list[Found]:
     """Return the matches of a message's pictures: from the rows of a result of this bot, else by hashes."""
-    known = services_of(interaction).store.known
-    job_id = result_of(message, interaction.client.user.id)
+    known = request.services.store.known
+    job_id = result_of(message, request.bot_id)
     if job_id is not None:
         matches = await patiently(known.of_job, guild_id, job_id)
         if matches:
             return [Found(hash=each.hash, matches=(each,), certain=True) for each in matches]
-    services = services_of(interaction)
-    texts = services.texts(interaction)
+    services = request.services
+    texts = request.texts
     pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
     if not pictures:
         raise UserMistake("whose_no_picture")
     with of_message():
         sent = [each.sent for each in pictures]
-        return await _look_up(interaction, guild_id, sent)
+        return await _look_up(request, guild_id, sent)
 
 
-async def _look_up(interaction: Interaction, guild_id: int, files: Iterable[SentFile]) -> list[Found]:
+async def _look_up(request: Request, guild_id: int, files: Iterable[SentFile]) -> list[Found]:
     """Return what is known of each file, or of its tiles where it is a grid of known pictures."""
-    hashing = services_of(interaction).hashing
+    hashing = request.services.hashing
     found = []
     for file in files:
-        png = await clean_sent(interaction, file)
-        whole = await _found(interaction, guild_id, await hashing.run(hash_of_file, png), MOST_MATCHES)
+        png = await clean_sent(request, file)
+        whole = await _found(request, guild_id, await hashing.run(hash_of_file, png), MOST_MATCHES)
         tiles: list[Found] = []
         if not whole.matches:
             for grid in await hashing.run(hashes_of_tiles, png):
-                known = [await _found(interaction, guild_id, number, 1) for number in grid]
+                known = [await _found(request, guild_id, number, 1) for number in grid]
                 tiles = max(tiles, [tile for tile in known if tile.matches], key=len)
         found += tiles or [whole]
     return found[:MOST_FOUND]
 
 
-async def _found(interaction: Interaction, guild_id: int, number: int, limit: int) -> Found:
-    search = services_of(interaction).store.known.whose
+async def _found(request: Request, guild_id: int, number: int, limit: int) -> Found:
+    search = request.services.store.known.whose
     matches = await patiently(search, guild_id, number, limit=limit)
     return Found(hash=number, matches=tuple(matches))
 
 
-async def _answer(interaction: Interaction, found: Sequence[Found]) -> None:
-    texts = services_of(interaction).texts(interaction)
+async def _answer(request: Request, found: Sequence[Found]) -> None:
+    texts = request.texts
     heading = texts.gettext("Whose picture is this?")
     text = page_lines([f"### {heading}", *lines_of(found, texts)], texts)
     buttons = tuple(_buttons(found, texts))
     rows = tuple(buttons[at : at + ROW] for at in range(0, len(buttons), ROW))
     content = MessageContent(heading=text, rows=rows, tone=Tone.WAITING)
-    await interaction.edit_original_response(view=layout(content))
+    await request.edit(view=layout(content))
 
 
 def lines_of(found: Sequence[Found], texts: Texts) -> Iterator[str]:

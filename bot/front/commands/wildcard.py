@@ -9,9 +9,8 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import StoreUnavailable
-from bot.front.answers.answers import page, page_lines
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form, page, page_lines
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import kept_server
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
@@ -23,9 +22,8 @@ from bot.front.recipes.wildcard import (
     wildcard_name,
 )
 from bot.front.requests.server_wildcards import suggest_wildcards, wildcards_of
-from bot.front.requests.standing import check_texts
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.requests.words import check_texts
+from bot.front.services.request import Request, patiently
 from bot.store.library.named import key_of
 from bot.store.library.wildcards import Wildcard
 from bot.store.rows.audit import By
@@ -69,16 +67,16 @@ def wildcard_group() -> Group:
     return make_group(name=ADD, description=described, commands=commands)
 
 
-async def ask_wildcard(interaction: Interaction, name: str = "") -> None:
+async def ask_wildcard(request: Request, name: str = "") -> None:
     """Open the form, filled with the list of this name if the server has it."""
-    guild_id = kept_server(interaction)
-    services = services_of(interaction)
+    guild_id = kept_server(request)
+    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
             known = await services.store.wildcards.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a list could not be read in time for a form") from None
-    texts = services.texts(interaction)
+    texts = request.texts
     entries = text_field(
         texts.gettext("Entries"),
         "entries",
@@ -90,31 +88,31 @@ async def ask_wildcard(interaction: Interaction, name: str = "") -> None:
     named = text_field(
         texts.gettext("Name"), "name", known.name if known else name[:MAX_NAME], max_length=MAX_NAME + 4
     )
-    await open_form(interaction, modal(texts.gettext("List for prompts"), ADD, named, entries))
+    await open_form(request, modal(texts.gettext("List for prompts"), ADD, named, entries))
 
 
-async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> None:
+async def add_wildcard(request: Request, *, name: str, entries: str) -> None:
     """Store the list of the form."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    by = By(actor_id=request.person.id, guild_id=kept_server(request))
     wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
-    await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
+    await check_texts(request, wildcard.entries, together=False)  # a prompt draws one of them
     await patiently(services.store.wildcards.put, wildcard, by)
-    said = services.texts(interaction).gettext(
+    said = request.texts.gettext(
         "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)
     )
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
-async def show_wildcards(interaction: Interaction, name: str = "") -> None:
+async def show_wildcards(request: Request, name: str = "") -> None:
     """Show one list, or the names of all, to the person alone."""
-    await acknowledge(interaction, private=True)
-    texts = services_of(interaction).texts(interaction)
-    wildcards = await wildcards_of(interaction)
+    await acknowledge(request, private=True)
+    texts = request.texts
+    wildcards = await wildcards_of(request)
     lines = entries_of(name, wildcards, texts) if name else names_of(wildcards, texts)
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    await request.edit(view=page(page_lines(lines, texts)))
 
 
 def entries_of(name: str, wildcards: list[Wildcard], texts: Texts) -> list[str]:
@@ -137,15 +135,15 @@ def names_of(wildcards: list[Wildcard], texts: Texts) -> list[str]:
     return lines
 
 
-async def remove_wildcard(interaction: Interaction, name: str) -> None:
+async def remove_wildcard(request: Request, name: str) -> None:
     """Remove a list of the server."""
-    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-    services = services_of(interaction)
-    await acknowledge(interaction, private=True)
+    by = By(actor_id=request.person.id, guild_id=kept_server(request))
+    services = request.services
+    await acknowledge(request, private=True)
     if not await patiently(services.store.wildcards.remove, name, by):
-        raise unknown_wildcard(name, await wildcards_of(interaction))
-    said = services.texts(interaction).gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
-    await interaction.edit_original_response(content=said)
+        raise unknown_wildcard(name, await wildcards_of(request))
+    said = request.texts.gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
+    await request.edit(content=said)
 
 
 CONTROLS = (Form(template=ADD, act=add_wildcard),)

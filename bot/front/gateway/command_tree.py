@@ -6,6 +6,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import discord
@@ -13,10 +14,10 @@ from discord import app_commands
 from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
-from bot.domain.errors import CommandsRefused, UserMistake
-from bot.front.answers.answers import open_until_answered, report
+from bot.domain.errors import CommandsRefused
+from bot.front.answers.answers import answer
 from bot.front.gateway.registration import refusal, unchanged
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Interaction, Request
 from bot.front.uploads.sent_file import FILE_TYPES
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ Moderating = TypeVar(
     "Moderating",
     bound=app_commands.Command[Any, ..., Any] | app_commands.Group | app_commands.ContextMenu,
 )
-Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
+Autocomplete = Callable[[Request, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +55,12 @@ class Option:
 def make_command(
     *, name: str, description: locale_str, run: Callable[..., Awaitable[None]], options: Sequence[Option] = ()
 ) -> Command:
-    """Return a command that calls `run(interaction, **given)` with the options that the person filled in."""
+    """Return a command that calls `run(request, **given)` with the options that the person filled in."""
 
     async def callback(interaction: Interaction, **values: Any) -> None:
-        await run(interaction, **{key: value for key, value in values.items() if value is not None})
+        given = {key: value for key, value in values.items() if value is not None}
+        request = Request.of(interaction)
+        await answer(request, partial(run, request, **given))
 
     callback.__signature__ = _signature(options)  # type: ignore[attr-defined]
     if options:
@@ -67,9 +70,18 @@ def make_command(
             found = [app_commands.Choice(name=shown, value=value) for shown, value in option.choices]
             app_commands.choices(**{option.name: found})(callback)
         if option.autocomplete:
-            app_commands.autocomplete(**{option.name: option.autocomplete})(callback)
+            app_commands.autocomplete(**{option.name: _suggesting(option.autocomplete)})(callback)
     types = {option.name: list(option.file_types) for option in options if option.file_types}
     return FileCommand(name=name, description=description, callback=callback, extras={FILE_TYPES: types})
+
+
+def _suggesting(
+    suggest: Autocomplete,
+) -> Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]:
+    async def suggested(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+        return await suggest(Request.of(interaction), typed)
+
+    return suggested
 
 
 class FileCommand(app_commands.Command[Any, ..., None]):
@@ -95,13 +107,12 @@ class FileCommand(app_commands.Command[Any, ..., None]):
         return payload
 
 
-def make_menu(
-    *, name: locale_str, run: Callable[[Interaction, discord.Message], Awaitable[None]]
-) -> MessageMenu:
-    """Return a command in the menu of every message, which calls `run(interaction, message)`."""
+def make_menu(*, name: locale_str, run: Callable[[Request, discord.Message], Awaitable[None]]) -> MessageMenu:
+    """Return a command in the menu of every message, which calls `run(request, message)`."""
 
     async def callback(interaction: Interaction, message: discord.Message) -> None:
-        await run(interaction, message)
+        request = Request.of(interaction)
+        await answer(request, partial(run, request, message))
 
     return app_commands.ContextMenu(name=name, callback=callback)
 
@@ -166,24 +177,21 @@ class Tree(app_commands.CommandTree[Any]):
         menus.update(added)
 
     async def _call(self, interaction: Interaction) -> None:
-        # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.
-        services = services_of(interaction)
-        async with open_until_answered(interaction):
-            if interaction.type is discord.InteractionType.autocomplete:
-                if not services.pace.may_suggest(sender_of(interaction)):
-                    return  # Discord shows that there are none
-            else:
-                try:
-                    services.pace.act(sender_of(interaction))
-                except UserMistake as error:
-                    await report(interaction, error)
-                    return
+        if interaction.type is not discord.InteractionType.autocomplete:
             await super()._call(interaction)
+            return
+        request = Request.of(interaction)
+        if request.services.pace.may_suggest(request.sender):  # else Discord shows that there are none
+            with request.services.open_interactions.one():
+                await super()._call(interaction)
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
-        """Answer the error of a command."""
-        cause = error.original if isinstance(error, app_commands.CommandInvokeError) else error
-        await report(interaction, cause)
+        """Answer the error of a command that discord.py could not call, such as one of an older version."""
+
+        async def fail() -> None:
+            raise error
+
+        await answer(Request.of(interaction), fail)
 
     async def register(self, guild: discord.Object | None = None) -> bool:
         """Register the commands everywhere, or in one server, unless Discord has them already.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
-from bot.front.services.patience import patiently
-from bot.front.services.server_cache import may_read
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request, patiently
 from bot.moderation.automod import AutomodRule, Ignored
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -25,20 +23,20 @@ class AutomodState(Enum):
     UNREAD = auto()  # what was read before is applied
 
 
-async def automod_lines(interaction: Interaction) -> list[str]:
+async def automod_lines(request: Request) -> list[str]:
     """Return a heading, whether the rules of the server hold, and a line for each rule."""
-    standing, rules = await automod_standing(interaction)
-    return list(lines_of(standing, rules, services_of(interaction).texts(interaction)))
+    standing, rules = await automod_standing(request)
+    return list(lines_of(standing, rules, request.texts))
 
 
-async def automod_standing(interaction: Interaction) -> tuple[AutomodState, tuple[AutomodRule, ...]]:
+async def automod_standing(request: Request) -> tuple[AutomodState, tuple[AutomodRule, ...]]:
     """Return whether the rules of the server are applied, and the rules as far as they are known."""
-    services, guild_id = services_of(interaction), interaction.guild_id or 0
+    services, guild_id = request.services, request.guild_id or 0
     if not await patiently(services.store.automod.is_applied, guild_id):
         return AutomodState.OFF, ()
-    if not may_read(interaction):
+    if not request.may_read_automod:
         return AutomodState.NO_RIGHT, ()
-    rules = await services.automod.rules_of(interaction.client, guild_id)
+    rules = await services.automod.rules_of(request.interaction.client, guild_id)
     return AutomodState.UNREAD if services.automod.has_failed(guild_id) else AutomodState.APPLIED, rules
 
 

@@ -25,16 +25,13 @@ from bot.delivery.review_message import (
 )
 from bot.domain.errors import NotYours, StoreUnavailable, UserMistake
 from bot.domain.holds import Outcome
-from bot.front.answers.answers import add
-from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, add, open_form
+from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
-from bot.front.requests.intake import TOKEN_SECONDS, pressed_privately
+from bot.front.requests.intake import TOKEN_SECONDS
 from bot.front.results.shown_again import show_content
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request, patiently
 from bot.store.moderation.appeals import Pressed
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.restrictions import Scope
@@ -54,20 +51,20 @@ OUTCOMES: Mapping[str, Outcome] = MappingProxyType(
 WITH_REASON = (REJECT, DECLINE, BLOCK)
 
 
-async def press(interaction: Interaction, act: str, key: int) -> None:
+async def press(request: Request, act: str, key: int) -> None:
     """Decide, or ask for the reason first; raises UserMistake `review_over` after another decision."""
-    guild_id = moderated_server(interaction)
+    guild_id = moderated_server(request)
     if act not in WITH_REASON:
-        await acknowledge_press(interaction)
-        await _decide(interaction, act, key, "")
+        await acknowledge_press(request)
+        await _decide(request, act, key, "")
         return
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
         async with asyncio.timeout(FORM_READ_SECONDS):
-            review = await services_of(interaction).store.reviews.get(key, guild_id)
+            review = await request.services.store.reviews.get(key, guild_id)
             if act != BLOCK and review.outcome is not None:
                 raise UserMistake("review_over")
-    texts = services_of(interaction).texts(interaction)
-    await open_form(interaction, _form(act, key, texts))
+    texts = request.texts
+    await open_form(request, _form(act, key, texts))
 
 
 def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
@@ -87,62 +84,62 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
     return modal(titles[act], f"review:{act}:{key}", why)
 
 
-async def submit(interaction: Interaction, act: str, review: str, *, reason: str = "") -> None:
+async def submit(request: Request, act: str, review: str, *, reason: str = "") -> None:
     """Decide or block as the form says; the right is checked again."""
     key, reason = int(review), " ".join(reason.split())
     if act == BLOCK:
-        await _block(interaction, key, reason)
+        await _block(request, key, reason)
         return
-    moderated_server(interaction)
-    await acknowledge_press(interaction)
-    await _decide(interaction, act, key, reason)
+    moderated_server(request)
+    await acknowledge_press(request)
+    await _decide(request, act, key, reason)
 
 
-async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> None:
-    store, by = services_of(interaction).store, acting(interaction, reason)
+async def _decide(request: Request, act: str, key: int, reason: str) -> None:
+    store, by = request.services.store, acting(request, reason)
     decide = store.reviews.decide
-    await patiently(decide, key, OUTCOMES[act], by, own=owns_server(interaction))
-    if pressed_privately(interaction):  # of the list of reviews: no outbox edits this message
-        await show_review(interaction, await store.review_messages.case(key, by.guild_id))
+    await patiently(decide, key, OUTCOMES[act], by, own=owns_server(request))
+    if request.is_pressed_privately:  # of the list of reviews: no outbox edits this message
+        await show_review(request, await store.review_messages.case(key, by.guild_id))
 
 
-async def show_review(interaction: Interaction, case: Case) -> None:
+async def show_review(request: Request, case: Case) -> None:
     """Show a review as the answer, in the language of the moderator."""
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     content = review_content(case, texts)
-    await show_content(interaction, content, without=lambda: review_content(case, texts, pictures=False))
+    await show_content(request, content, without=lambda: review_content(case, texts, pictures=False))
 
 
-async def _block(interaction: Interaction, key: int, reason: str) -> None:
-    guild_id = moderated_server(interaction)
-    await acknowledge(interaction, private=True)
-    services = services_of(interaction)
+async def _block(request: Request, key: int, reason: str) -> None:
+    guild_id = moderated_server(request)
+    await acknowledge(request, private=True)
+    services = request.services
     review = await services.store.reviews.get(key, guild_id)
     if review.user_id <= 0:
         raise UserMistake("review_gone")
     with suppress(discord.NotFound):  # a person outside the server may be blocked
-        guild = interaction.guild or await interaction.client.fetch_guild(guild_id)
-        check_blockable(interaction, await guild.fetch_member(review.user_id))
+        guild = request.interaction.guild or await request.interaction.client.fetch_guild(guild_id)
+        check_blockable(request, await guild.fetch_member(review.user_id))
     scope = Scope(guild_id=guild_id, user_id=review.user_id)
-    await patiently(services.store.moderation.block, scope, acting(interaction, reason))
-    said = services.texts(interaction).gettext(
+    await patiently(services.store.moderation.block, scope, acting(request, reason))
+    said = request.texts.gettext(
         "{member} can no longer ask for pictures in this server.", member=f"<@{review.user_id}>"
     )
-    await interaction.edit_original_response(content=said)
+    await request.edit(content=said)
 
 
-async def ask_appeal(interaction: Interaction, what: str, number: str) -> None:
+async def ask_appeal(request: Request, what: str, number: str) -> None:
     """Ask for the person's words; raises NotYours, and UserMistake `appeal_over` for a job with an appeal."""
-    services = services_of(interaction)
+    services = request.services
     if what == OF_JOB:
         with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
             async with asyncio.timeout(FORM_READ_SECONDS):
                 job = await services.store.jobs.get(number)
-                if job.origin.user_id != interaction.user.id:
+                if job.origin.user_id != request.person.id:
                     raise NotYours(job=number)
                 if job.appeal is not None:
                     raise UserMistake("appeal_over")
-    texts = services.texts(interaction)
+    texts = request.texts
     words = reason_field(
         texts,
         texts.gettext("Moderators read it, with your name. You may leave it empty."),
@@ -150,44 +147,44 @@ async def ask_appeal(interaction: Interaction, what: str, number: str) -> None:
         custom_id="words",
         most=MOST_WORDS,
     )
-    await open_form(interaction, modal(texts.gettext("Appeal?"), f"appeal:{what}:{number}", words))
+    await open_form(request, modal(texts.gettext("Appeal?"), f"appeal:{what}:{number}", words))
 
 
-async def appeal(interaction: Interaction, what: str, number: str, *, words: str = "") -> None:
+async def appeal(request: Request, what: str, number: str, *, words: str = "") -> None:
     """Appeal against a refused prompt, or against the withholding of a job's pictures."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge_press(interaction)
-    appeals, who = services.store.appeals, interaction.user.id
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge_press(request)
+    appeals, who = services.store.appeals, request.person.id
     said_by = {"words": tidy(words)[:MOST_WORDS]}
     if what == OF_JOB:
-        button = _pressed(interaction)
+        button = _pressed(request)
         await patiently(appeals.appeal_pictures, number, who, button, **said_by)
     elif number.isdecimal():
         await patiently(appeals.appeal_refusal, int(number), who, **said_by)
-    texts = services.texts(interaction)
+    texts = request.texts
     said = texts.gettext(
         "Moderators of this server will look at it again. You will be told what they decide."
     )
-    if not await shows_reviews(interaction):
+    if not await shows_reviews(request):
         said += " " + texts.gettext("They have chosen no channel for reviews yet, so this may take a while.")
-    await add(interaction, said)
+    await add(request, said)
 
 
-async def shows_reviews(interaction: Interaction) -> bool:
+async def shows_reviews(request: Request) -> bool:
     """Return whether the server has chosen a channel in which moderators see reviews."""
-    if interaction.guild_id is None:
+    if request.guild_id is None:
         return True
-    settings = services_of(interaction).store.reviews.settings
-    found = await patiently(settings, interaction.guild_id)
+    settings = request.services.store.reviews.settings
+    found = await patiently(settings, request.guild_id)
     return found.channel_id is not None
 
 
-def _pressed(interaction: Interaction) -> Pressed | None:
-    if interaction.message is None:
+def _pressed(request: Request) -> Pressed | None:
+    if request.message is None:
         return None
-    until = services_of(interaction).clock() + TOKEN_SECONDS
-    return Pressed(message_id=interaction.message.id, token=interaction.token, expires_at=until)
+    until = request.services.clock() + TOKEN_SECONDS
+    return Pressed(message_id=request.message.id, token=request.interaction.token, expires_at=until)
 
 
 _APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"

@@ -9,7 +9,7 @@ from bot.delivery.quota_lines import quota_line
 from bot.domain.channels import FLAGGED_KEYS, ChannelKind
 from bot.domain.quotas import Left, Measure
 from bot.front.moderators.policy_values import FLAGGED, key_name, value_text
-from bot.front.requests.standing import Held
+from bot.front.services.standing import Standing
 from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from, value_of
 from bot.moderation.standing import refusal
@@ -55,13 +55,13 @@ def whose(scope: PolicyScope, owner_id: int, texts: Texts) -> str:
     return names.get(scope) or texts.gettext("The most that the bot's owner allows")
 
 
-def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
+def why_lines(held: Standing, left: Sequence[Left], texts: Texts) -> list[str]:
     """Return a line for each key that is set, with its rules, and the policies that do not count for it.
 
     A block comes first, the quotas last; `left` is what is left of them.
     """
     lines = []
-    if (block := held.decision.refused) is not None:
+    if (block := held.block) is not None:
         lines.append(texts.mistake(refusal(block)))
     for key, rules in held.effective.rules.items():
         if _says_no_more(key, held):
@@ -94,7 +94,7 @@ def key_line(key: str, value: object, texts: Texts) -> str:
     return texts.line(f"{name}: {texts.isolated(said)}", mark="- ")
 
 
-def _says_no_more(key: str, held: Held) -> bool:
+def _says_no_more(key: str, held: Standing) -> bool:
     """Whether a key is that of spoiler channels, and every policy has them treated as plain channels."""
     plain, spoiler = (FLAGGED_KEYS[kind] for kind in (ChannelKind.PLAIN, ChannelKind.SPOILER))
     same = [replace(rule, key=plain) for rule in held.effective.rules.get(spoiler, ())]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from bot.domain.errors import UserMistake
 from bot.front.recipes.options import clean
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request, patiently
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.texts.markup import tidy
 
@@ -16,10 +15,10 @@ MAX_TERMS = 500
 MAX_TERM = 100  # characters
 
 
-async def rules_of(interaction: Interaction) -> list[PromptRule]:
+async def rules_of(request: Request) -> list[PromptRule]:
     """Return the rules of the server."""
-    read = services_of(interaction).store.prompt_rules.of
-    return await patiently(read, interaction.guild_id or 0)
+    read = request.services.store.prompt_rules.of
+    return await patiently(read, request.guild_id or 0)
 
 
 def rule_name(text: str) -> str:

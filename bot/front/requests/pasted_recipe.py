@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.front.answers.answers import add
 from bot.front.recipes.options import Asked, find_offer
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.generation_data import Difference, fit, read_text
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -64,10 +64,10 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
     return Pasted(asked=replace(asked, **used), literal=literal, differences=differences)
 
 
-async def name_differences(interaction: Interaction, differences: Sequence[Difference]) -> None:
+async def name_differences(request: Request, differences: Sequence[Difference]) -> None:
     """Tell the person privately, item by item, which parts of the pasted text are not used unchanged."""
-    names, texts = Texts.for_locale(str(interaction.locale)), services_of(interaction).texts(interaction)
-    await add(interaction, "\n".join(difference_lines(differences, names, texts)))
+    names, texts = request.names, request.texts
+    await add(request, "\n".join(difference_lines(differences, names, texts)))
 
 
 def difference_lines(

@@ -17,20 +17,18 @@ import discord
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
-from bot.front.answers.answers import UNTOLD, add, page, sentence_for
-from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import FORM_READ_SECONDS, UNTOLD, add, open_form, page, sentence_for
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import CHECKED, checkbox_field, modal
 from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
 from bot.front.recipes.wildcard import read_few
 from bot.front.requests.defaults import name_left_out, preferred
-from bot.front.requests.intake import accept, announce, enqueue, is_external, preferences_of
-from bot.front.requests.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
+from bot.front.requests.intake import accept, announce, enqueue, preferences_of
+from bot.front.requests.recipe_form import as_in_imagine, recipe_fields, text_above
 from bot.front.requests.server_wildcards import written_out
-from bot.front.requests.standing import check_blocks, offers_here
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.moderation.limits import places_of
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown
@@ -46,25 +44,25 @@ FORM = "permutations"
 PRIVATE, PUBLIC = "private", "public"
 
 
-async def ask_permutations(interaction: Interaction, asked: Asked, *, private: bool) -> bool:
+async def ask_permutations(request: Request, asked: Asked, *, private: bool) -> bool:
     """Open the form with the number of prompts and what they cost; return False for one prompt only.
 
     Raises UserMistake `expansion_many` for more prompts than the person may ask for at once,
     `expansion_image` for a request that starts from a picture, and where the person is blocked.
     """
-    services = services_of(interaction)
-    phrase = read_few(asked.prompt, most=_most(interaction))
+    services = request.services
+    phrase = read_few(asked.prompt, most=_most(request))
     if phrase.count == 1:
         return False
     if asked.image:
         raise UserMistake("expansion_image")
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            await check_blocks(interaction)
-            _, recipe, _ = await _around(interaction, asked)
+            (await request.standing()).check_paints()
+            _, recipe, _ = await _around(request, asked)
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
-    texts = services.texts(interaction)
+    texts = request.texts
     cost = places_of(recipe, find_offer(recipe.model, services.offers))
     said = [
         texts.gettext(
@@ -76,8 +74,8 @@ async def ask_permutations(interaction: Interaction, asked: Asked, *, private: b
         *_samples(phrase, texts),
     ]
     title = texts.gettext("Paint all of these?")
-    form = imagine_form(interaction, asked, above="\n".join(said), title=title, private=private)
-    await open_form(interaction, form)
+    form = imagine_form(request, asked, above="\n".join(said), title=title, private=private)
+    await open_form(request, form)
     return True
 
 
@@ -91,33 +89,35 @@ def _samples(phrase: Phrase, texts: Texts) -> list[str]:
 
 
 def imagine_form(
-    interaction: Interaction, asked: Asked, *, title: str = "", above: str = "", private: bool
+    request: Request, asked: Asked, *, title: str = "", above: str = "", private: bool
 ) -> discord.ui.Modal:
     """Return a form with the options of /imagine, which paints every prompt of its words.
 
     Its title is by default that of a second attempt; `above` is a text at its top, if any.
     """
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     fields = recipe_fields(
         texts,
         prompt=asked.prompt,
         negative_prompt=asked.negative_prompt or "",
-        settings=options_line(vars(asked), names_of(interaction)),
-        about=as_in_imagine(interaction),
+        settings=options_line(vars(asked), request.names),
+        about=as_in_imagine(request),
     )
     custom_id = f"{FORM}:{PRIVATE if private else PUBLIC}"
     alone = checkbox_field(texts.gettext("Show the pictures to you alone"), PRIVATE, checked=private)
     return modal(title or texts.gettext("Try again"), custom_id, *text_above(above), *fields, alone)
 
 
-def _most(interaction: Interaction) -> int:
-    """Return how many prompts one request of the person may have here."""
-    most = services_of(interaction).most_permutations(interaction)
-    return min(most, EXTERNAL_PROMPTS) if is_external(interaction) else most
+def _most(request: Request) -> int:
+    """Return how many prompts one request of the person may have here: the largest limit of their roles."""
+    most_of, roles = request.services.role_permutations, request.role_ids
+    found = (most_of[role] for role in roles if role in most_of)
+    most = max(found, default=request.services.max_permutations)
+    return min(most, EXTERNAL_PROMPTS) if request.is_external else most
 
 
 async def paint_all(
-    interaction: Interaction,
+    request: Request,
     visibility: str,
     *,
     prompt: str,
@@ -126,54 +126,54 @@ async def paint_all(
     private: str = "",
 ) -> None:
     """Queue a job for each prompt of the form; a form of an older version says by its id who sees them."""
-    services = services_of(interaction)
-    origin = await accept(interaction, private=private == CHECKED if private else visibility == PRIVATE)
-    phrase = read_few(prompt, most=_most(interaction))
-    typed, wrong = settings_in(settings, names_of(interaction))
+    services = request.services
+    origin = await accept(request, private=private == CHECKED if private else visibility == PRIVATE)
+    phrase = read_few(prompt, most=_most(request))
+    typed, wrong = settings_in(settings, request.names)
     asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
     with reported_with(wrong):
-        recipes, unsuitable = await _recipes(interaction, asked, phrase)
-    job = await enqueue(interaction, recipes[0], origin)
-    await announce(interaction, job)
+        recipes, unsuitable = await _recipes(request, asked, phrase)
+    job = await enqueue(request, recipes[0], origin)
+    await announce(request, job)
     if unsuitable:
-        await name_left_out(interaction, unsuitable)
+        await name_left_out(request, unsuitable)
     if job.origin.front in (services.front, None):  # else another front of the same shard queues the others
-        await _queue_others(interaction, recipes[1:], origin)
+        await _queue_others(request, recipes[1:], origin)
 
 
-async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
+async def _around(request: Request, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
     """Return what `preferred` does for the request, with `PLACE` for the words of each prompt."""
     place = replace(asked, prompt=PLACE)
-    recipe = parse_by_any(place, offers_here(interaction))
-    return await preferred(interaction, place, recipe, await preferences_of(interaction))
+    recipe = parse_by_any(place, request.offers)
+    return await preferred(request, place, recipe, await preferences_of(request))
 
 
-async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tuple[list[Recipe], list[str]]:
+async def _recipes(request: Request, asked: Asked, phrase: Phrase) -> tuple[list[Recipe], list[str]]:
     """Return a recipe for each prompt, all of the same seed, and the settings that were left out.
 
     Raises for the first prompt that cannot be painted.
     """
-    filled, recipe, unsuitable = await _around(interaction, asked)
-    offers = offers_here(interaction)
+    filled, recipe, unsuitable = await _around(request, asked)
+    offers = request.offers
 
     def recipe_of(words: str) -> Recipe:
         asked = replace(filled, prompt=placed(filled.prompt, words))
         return replace(parse(asked, offers), seed=recipe.seed)
 
-    recipes = await written_out(interaction, phrase, recipe_of, seed=recipe.seed)
+    recipes = await written_out(request, phrase, recipe_of, seed=recipe.seed)
     return recipes, unsuitable
 
 
-async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], origin: Origin) -> None:
+async def _queue_others(request: Request, recipes: Sequence[Recipe], origin: Origin) -> None:
     """Queue further jobs, each with a message of its own; stop at the first that is refused.
 
     No error goes to `report`, which would replace the answer: it is the message of the first job.
     """
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     for number, recipe in enumerate(recipes, start=1):
         refused: str | None = None
         try:
-            refused = await _queue_other(interaction, recipe, origin)
+            refused = await _queue_other(request, recipe, origin)
         except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
             log.warning("Discord took no message for a further prompt: %s", failure)
             refused = texts.gettext("Discord took no further message: ask for the others again.")
@@ -181,24 +181,24 @@ async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], ori
             queued = texts.gettext(
                 "{count} of {total} prompts are in the queue.", count=number, total=len(recipes) + 1
             )
-            await add(interaction, f"{queued} {refused}")
+            await add(request, f"{queued} {refused}")
             return
 
 
-async def _queue_other(interaction: Interaction, recipe: Recipe, origin: Origin) -> str | None:
+async def _queue_other(request: Request, recipe: Recipe, origin: Origin) -> str | None:
     """Queue one job with a message of its own; return the sentence where it is refused."""
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     waiting = page(texts.gettext("Queued."))
-    message = await interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
+    message = await request.interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
     # Each job needs an interaction id of its own. The message's id is unique, and sorts by time as well.
     own = replace(origin, interaction_id=message.id, message_id=message.id)
     try:
-        job = await enqueue(interaction, recipe, own)
+        job = await enqueue(request, recipe, own)
     except (InvalidRequest, StoreUnavailable, UserMistake) as error:
         with suppress(*UNTOLD, aiohttp.ClientError, OSError):
             await message.delete()
         return sentence_for(error, texts)
-    await announce(interaction, job)
+    await announce(request, job)
     return None
 
 

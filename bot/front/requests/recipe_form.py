@@ -12,7 +12,7 @@ import discord
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Job, Recipe
-from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
+from bot.front.answers.answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import MAX_NAME, choice_field, modal, picture_field, settings_field, text_field
 from bot.front.recipes.options import (
     MAX_CHOICES,
@@ -28,8 +28,7 @@ from bot.front.recipes.settings_line import options_line, settings_in, settings_
 from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.intake import repeatable
 from bot.front.requests.server_styles import style_of
-from bot.front.requests.standing import check_blocks, offers_here
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 from sdjax_engine.sampler_aliases import parse_sampler
@@ -41,39 +40,35 @@ RECIPE = "recipe"  # the first part of an id
 ALL, ALONE = "all", "alone"  # in an id: who sees the result
 
 
-async def open_remix(
-    interaction: Interaction, job_id: str, *, message: discord.Message | None = None
-) -> None:
+async def open_remix(request: Request, job_id: str, *, message: discord.Message | None = None) -> None:
     """Open the form, filled with the words and settings of the job.
 
     `message`, by default that of the button, shows the job. The form's id names the message, or says that the
     person alone sees it. Raises UnknownJob, also for a job that the person may not see, and UserMistake where
     they are blocked.
     """
-    job, target = await repeated_in(interaction, job_id, message or interaction.message)
+    job, target = await repeated_in(request, job_id, message or request.message)
     fields = painted_fields(
-        interaction,
+        request,
         prompt=job.recipe.prompt,
         negative_prompt=job.recipe.negative_prompt,
         values=settings_of(job.recipe),
     )
-    title = services_of(interaction).texts(interaction).gettext("Remix")
-    await open_form(interaction, modal(title, f"remix:{job.id}:{target}", *fields))
+    title = request.texts.gettext("Remix")
+    await open_form(request, modal(title, f"remix:{job.id}:{target}", *fields))
 
 
-async def repeated_in(
-    interaction: Interaction, job_id: str, message: discord.Message | None
-) -> tuple[Job, str]:
+async def repeated_in(request: Request, job_id: str, message: discord.Message | None) -> tuple[Job, str]:
     """Return the job for a form that repeats it, and the last part of the form's id: see `open_remix`."""
     privately = message is not None and message.flags.ephemeral
     async with in_time():
-        await check_blocks(interaction)
-        job = await repeatable(interaction, job_id, privately=privately)
+        (await request.standing()).check_paints()
+        job = await repeatable(request, job_id, privately=privately)
     return job, ALONE if privately or message is None else str(message.id)
 
 
 def painted_fields(
-    interaction: Interaction,
+    request: Request,
     *,
     prompt: str,
     negative_prompt: str,
@@ -85,7 +80,7 @@ def painted_fields(
     `values` has all settings of a recipe. The menu of sizes has those of all models, each with its model if
     there are several. A size or sampler that is not offered is not preselected: the person chooses one.
     """
-    texts, offers = services_of(interaction).texts(interaction), services_of(interaction).offers
+    texts, offers = request.texts, request.services.offers
     left = dict(values)
     offer = next((each for each in offers if each.model == left.get("model")), offers[0])
     first, *rest, line = recipe_fields(texts, prompt=prompt, negative_prompt=negative_prompt)
@@ -99,7 +94,7 @@ def painted_fields(
         samplers = [(SAMPLER_NAMES[each], each.value) for each in suits]
         chosen = parse_sampler(str(left.pop("sampler"))).value
         menus.append(_choice(texts.gettext("Sampler"), SAMPLER, samplers, chosen))
-    settings = options_line(left, names_of(interaction))
+    settings = options_line(left, request.names)
     return [first, *rest, *menus, recipe_fields(texts, settings=settings)[-1]]
 
 
@@ -187,22 +182,18 @@ def text_above(text: str) -> list[discord.ui.Item[Any]]:
     return [discord.ui.TextDisplay(text)] if text else []
 
 
-def as_in_imagine(interaction: Interaction) -> str:
+def as_in_imagine(request: Request) -> str:
     """Return the line above settings that mean what the options of /imagine do."""
-    names = names_of(interaction)
-    return (
-        services_of(interaction)
-        .texts(interaction)
-        .gettext(
-            "Such as “{example}”. What you leave out is as in {command}.",
-            example=options_line({"strength": PICTURE_STRENGTH}, names),
-            command="/" + names.pgettext("name", "imagine"),
-        )
+    names = request.names
+    return request.texts.gettext(
+        "Such as “{example}”. What you leave out is as in {command}.",
+        example=options_line({"strength": PICTURE_STRENGTH}, names),
+        command="/" + names.pgettext("name", "imagine"),
     )
 
 
 async def recipe_of(
-    interaction: Interaction,
+    request: Request,
     *,
     prompt: str,
     negative_prompt: str,
@@ -217,7 +208,7 @@ async def recipe_of(
     """
     started = earlier is not None and earlier.init_image is not None
     asked, recipe = await asked_in(
-        interaction,
+        request,
         prompt=prompt,
         negative_prompt=negative_prompt,
         settings=settings,
@@ -229,12 +220,12 @@ async def recipe_of(
     if earlier is None or not started:
         return recipe
     strength = earlier.strength if asked.strength is None else recipe.strength
-    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
+    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, request.services.offers))
     return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
 
 
 async def asked_in(
-    interaction: Interaction,
+    request: Request,
     *,
     prompt: str,
     negative_prompt: str,
@@ -249,7 +240,7 @@ async def asked_in(
     A setting that is typed too counts before the one `chosen` in a menu. A style in the settings puts its
     texts around the words. Raises as `parse` and `style_of`.
     """
-    typed, wrong = settings_in(settings, names_of(interaction))
+    typed, wrong = settings_in(settings, request.names)
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
@@ -258,14 +249,14 @@ async def asked_in(
         mask=mask,
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
-        asked = styled(asked, await style_of(interaction, typed[STYLE]))
+        asked = styled(asked, await style_of(request, typed[STYLE]))
     with reported_with(wrong):
-        recipe = parse(asked, offers_here(interaction))
+        recipe = parse(asked, request.offers)
     if earlier is not None and recipe.seed == earlier.seed:
         recipe = replace(recipe, variations=earlier.variations)
     return asked, recipe
 
 
-def names_of(interaction: Interaction) -> Texts:
+def names_of(request: Request) -> Texts:
     """Return the texts with the names of options that the person's Discord shows."""
-    return Texts.for_locale(str(interaction.locale))
+    return request.names

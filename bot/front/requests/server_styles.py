@@ -10,25 +10,24 @@ from discord.app_commands import Choice
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.recipes.options import Asked
 from bot.front.recipes.style import NO_STYLE, STYLE, find, style_choices, styled, unknown_style, with_style
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request, patiently
 from bot.store.library.styles import Style
 
 Levels = Sequence[Mapping[str, Any]]
 
 
-async def styles_of(interaction: Interaction) -> list[Style]:
+async def styles_of(request: Request) -> list[Style]:
     """Return the styles of the server, then those that every server has."""
-    services = services_of(interaction)
-    if interaction.guild_id is None:
+    services = request.services
+    if request.guild_id is None:
         return [*services.styles]
-    own = await patiently(services.store.styles.of, interaction.guild_id)
+    own = await patiently(services.store.styles.of, request.guild_id)
     return [*own, *services.styles]
 
 
-async def style_of(interaction: Interaction, name: str) -> Style:
+async def style_of(request: Request, name: str) -> Style:
     """Return the style of this name; raises UserMistake `style_unknown` or `style_none`."""
-    styles = await styles_of(interaction)
+    styles = await styles_of(request)
     found = find(name, styles)
     if found is None:
         raise unknown_style(name, styles)
@@ -36,7 +35,7 @@ async def style_of(interaction: Interaction, name: str) -> Style:
 
 
 async def use_style(
-    interaction: Interaction, asked: Asked, levels: Levels
+    request: Request, asked: Asked, levels: Levels
 ) -> tuple[Asked, list[Mapping[str, Any]], bool]:
     """Return `asked` with the texts of its style, and the levels of preferences with the style's options.
 
@@ -49,7 +48,7 @@ async def use_style(
     if name in (None, NO_STYLE):
         return Asked(**{**vars(asked), STYLE: None}), [*plain], False
     try:
-        style = await style_of(interaction, name)
+        style = await style_of(request, name)
     except UserMistake:
         if asked.style is not None:
             raise
@@ -58,10 +57,10 @@ async def use_style(
     return styled(asked, style), with_style(plain, style, before=before), False
 
 
-async def suggest_styles(interaction: Interaction, typed: str) -> list[Choice[str]]:
+async def suggest_styles(request: Request, typed: str) -> list[Choice[str]]:
     """Suggest the styles of the server; none while the queue is unavailable."""
     try:
-        styles = await styles_of(interaction)
+        styles = await styles_of(request)
     except StoreUnavailable:
         return []
     return [Choice(name=name, value=name) for name in style_choices(typed, styles)]

@@ -12,8 +12,7 @@ from bot.domain.jobs import Recipe
 from bot.files import KeptFile
 from bot.front.recipes.options import Asked, find_offer, start_from
 from bot.front.requests.picture_checks import refuse_blocked
-from bot.front.requests.standing import offers_here
-from bot.front.services.services import Interaction, Services, sender_of, services_of
+from bot.front.services.request import Request, Services
 from bot.front.uploads.sent_file import SentFile
 from bot.front.uploads.untrusted_picture import Picture
 from sdjax_engine.errors import InvalidRequest
@@ -35,7 +34,7 @@ class KeptPicture:
 
 @asynccontextmanager
 async def started_from(
-    interaction: Interaction,
+    request: Request,
     recipe: Recipe,
     asked: Asked,
     *,
@@ -46,8 +45,8 @@ async def started_from(
 
     A refusal deletes the files that were sent.
     """
-    services = services_of(interaction)
-    picture, hole = await _clean(interaction, image=image, mask=mask)
+    services = request.services
+    picture, hole = await _clean(request, image=image, mask=mask)
     kept: list[KeptFile] = []
 
     async def keep(png: bytes) -> str:
@@ -61,7 +60,7 @@ async def started_from(
         yield start_from(
             recipe,
             asked,
-            find_offer(recipe.model, offers_here(interaction)),
+            find_offer(recipe.model, request.offers),
             size=picture.size,
             picture=picture.name,
             mask=picture.mask if hole is None else await keep(hole),
@@ -80,7 +79,7 @@ async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
 
 
 async def _clean(
-    interaction: Interaction, *, image: SentFile | KeptPicture, mask: SentFile | None
+    request: Request, *, image: SentFile | KeptPicture, mask: SentFile | None
 ) -> tuple[Picture | KeptPicture, bytes | None]:
     """Return the start picture and its mask: the mask that was sent, or else the transparent part.
 
@@ -88,8 +87,8 @@ async def _clean(
     """
     if isinstance(image, KeptPicture) and mask is None:
         return image, None
-    attachments, hole = services_of(interaction).attachments, None
-    async with attachments.turn(sender_of(interaction)) as turn:
+    attachments, hole = request.services.attachments, None
+    async with attachments.turn(request.sender) as turn:
         if isinstance(image, SentFile):
             picture = await attachments.start(image.address, what=image.what, turn=turn)
             hole = picture.mask
@@ -97,5 +96,5 @@ async def _clean(
             hole = await attachments.mask(mask.address, what=mask.what, turn=turn)
     if isinstance(image, KeptPicture):
         return image, hole
-    await refuse_blocked(interaction, picture.png, what=image.what)
+    await refuse_blocked(request, picture.png, what=image.what)
     return picture, hole

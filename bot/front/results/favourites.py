@@ -7,9 +7,9 @@ import logging
 import discord
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.services.services import Interaction, Services, sender_of, services_of
+from bot.front.services.request import Request, Services
 from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
@@ -18,23 +18,23 @@ STARS = frozenset({"\N{WHITE MEDIUM STAR}", "\N{GLOWING STAR}"})
 """The reactions that mark a favourite."""
 
 
-async def change_favourite(interaction: Interaction, job_id: str) -> None:
+async def change_favourite(request: Request, job_id: str) -> None:
     """Mark a job as the person's favourite, or unmark it, and answer the person privately.
 
     Raises UnknownJob for a job that the person may not see, UserMistake where they have too many.
     """
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
-    if not may_repeat(interaction, job, privately=True):
+    if not may_repeat(request, job, privately=True):
         raise UnknownJob(job=job_id)
-    texts = services.texts(interaction)
-    if await services.store.favourites.remove(interaction.user.id, job_id):
-        await interaction.edit_original_response(content=texts.gettext("Removed from your favourites."))
+    texts = request.texts
+    if await services.store.favourites.remove(request.person.id, job_id):
+        await request.edit(content=texts.gettext("Removed from your favourites."))
         return
-    await services.store.favourites.add(interaction.user.id, job_id)
-    await interaction.edit_original_response(content=kept_text(texts, str(interaction.locale)))
+    await services.store.favourites.add(request.person.id, job_id)
+    await request.edit(content=kept_text(texts, str(request.interaction.locale)))
 
 
 def kept_text(texts: Texts, locale: str) -> str:

@@ -7,47 +7,46 @@ from collections.abc import Iterator, Sequence
 from bot.delivery.content import FROM, MORE, NEAR, STAR
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job, Recipe
-from bot.front.answers.answers import add_page, page
+from bot.front.answers.answers import acknowledge, add_page, page
 from bot.front.answers.controls import Menu
-from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.recipes.options import number_text
 from bot.front.results.favourites import change_favourite
 from bot.front.results.remix import open_remix_from
 from bot.front.results.repeats import vary_near
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 from sdjax_engine.images import parameters_text
 
 MAX_PARAMETERS = 3500  # characters of one page; the rest is for the lines around them
 
 
-async def choose(interaction: Interaction, values: Sequence[str], job_id: str) -> None:
+async def choose(request: Request, values: Sequence[str], job_id: str) -> None:
     """Do what was chosen."""
     action, _, index = values[0].partition(":")
     if action == NEAR and index.isdecimal():
-        await vary_near(interaction, job_id, int(index))
+        await vary_near(request, job_id, int(index))
     elif action == FROM:
-        await open_remix_from(interaction, job_id)
+        await open_remix_from(request, job_id)
     elif action == STAR:
-        await change_favourite(interaction, job_id)
+        await change_favourite(request, job_id)
     else:
-        await show_info(interaction, job_id)
+        await show_info(request, job_id)
 
 
-async def show_info(interaction: Interaction, job_id: str) -> None:
+async def show_info(request: Request, job_id: str) -> None:
     """Show to the person alone how the pictures were made; raises UnknownJob where they may not be seen."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
-    if job.deleted_at is not None or not may_repeat(interaction, job, privately=True):
+    if job.deleted_at is not None or not may_repeat(request, job, privately=True):
         raise UnknownJob(job=job_id)
     first, *others = parameters_of(job)
-    text = info(job, first, services.texts(interaction), now=services.clock())
-    await interaction.edit_original_response(view=page(text))
+    text = info(job, first, request.texts, now=services.clock())
+    await request.edit(view=page(text))
     for part in others:
-        await add_page(interaction, part)
+        await add_page(request, part)
 
 
 def parameters_of(job: Job) -> list[str]:

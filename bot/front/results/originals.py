@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from bot.delivery.discord_requests import MessageFile
 from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, Showing, State, lacking
-from bot.front.answers.answers import send_within_limits
+from bot.front.answers.answers import acknowledge, send_within_limits
 from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.services.request import Request
 from bot.provenance.signing import Signing
 from bot.texts.catalogue import Texts
 
@@ -69,20 +68,20 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
 _PNG = ".png"  # archives show nothing that a spoiler would cover
 
 
-async def send_originals(interaction: Interaction, job_id: str) -> None:
+async def send_originals(request: Request, job_id: str) -> None:
     """Send the PNGs with their recipes to the person alone: one file, or archives where there are several.
 
     Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where files are gone,
     or `picture_held`.
     """
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
-    if not may_repeat(interaction, job, privately=True):
+    if not may_repeat(request, job, privately=True):
         raise UnknownJob(job=job_id)
-    files = await _files(interaction, job)
-    texts = services.texts(interaction)
+    files = await _files(request, job)
+    texts = request.texts
 
     async def send(limit: int) -> None:
         made = await services.fitting.run(
@@ -95,11 +94,11 @@ async def send_originals(interaction: Interaction, job_id: str) -> None:
         largest = sorted(made.files.items(), key=lambda named: -len(named[1]))
         covered = any(image.showing is Showing.SPOILER for image in job.images)
         sent = [MessageFile(data, name, covered=covered and name.endswith(_PNG)) for name, data in largest]
-        await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
+        await request.edit(content=" ".join(said), attachments=sent[:1])
         for file in sent[1:]:
-            await interaction.followup.send(file=file, ephemeral=True)
+            await request.interaction.followup.send(file=file, ephemeral=True)
 
-    await send_within_limits(interaction, send)
+    await send_within_limits(request, send)
 
 
 def _too_large(count: int, texts: Texts) -> str:
@@ -108,9 +107,9 @@ def _too_large(count: int, texts: Texts) -> str:
     )
 
 
-async def _files(interaction: Interaction, job: Job) -> list[bytes]:
+async def _files(request: Request, job: Job) -> list[bytes]:
     names = [image.artifact for image in job.images if image.state is State.DONE and image.artifact]
-    artifacts = services_of(interaction).artifacts
+    artifacts = request.services.artifacts
     try:
         files = [await artifacts.get(name) for name in names]
     except MissingArtifact:

@@ -8,9 +8,8 @@ from typing import Any
 import discord
 
 from bot.domain.jobs import Descent, Parent, Recipe
-from bot.front.answers.controls import Button
-from bot.front.answers.first_answers import open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import open_form
+from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import choice_field, modal, picture_field
 from bot.front.recipes.options import PICTURE_STRENGTH, WHOLLY, number_text
 from bot.front.recipes.settings_line import options_line, settings_of
@@ -20,21 +19,19 @@ from bot.front.requests.intake import (
     check_caps,
     enqueue,
     parent_of,
-    pressed_privately,
     repeatable,
 )
 from bot.front.requests.recipe_form import (
     ALONE,
     asked_in,
     mask_field,
-    names_of,
     open_remix,
     recipe_fields,
     recipe_of,
     repeated_in,
 )
 from bot.front.requests.start_pictures import KeptPicture, started_from
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 from bot.front.uploads.sent_file import SentFile
 from bot.texts.catalogue import Texts
 
@@ -44,7 +41,7 @@ STRENGTHS = (0.3, 0.5, PICTURE_STRENGTH, WHOLLY)  # to choose from
 
 
 async def remix(
-    interaction: Interaction,
+    request: Request,
     job_id: str,
     target: str | None,
     *,
@@ -59,12 +56,12 @@ async def remix(
     `target` is the message that shows the earlier result, or `alone` where only the person sees that message;
     an older version of the bot left it out.
     """
-    parent, privately = _parent(interaction, job_id, target)
-    origin = await accept(interaction, private=privately, parent=parent)
+    parent, privately = _parent(request, job_id, target)
+    origin = await accept(request, private=privately, parent=parent)
     # A form is accepted even if its result has been deleted since it was opened.
-    earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
+    earlier = await repeatable(request, job_id, privately=privately, deleted=True)
     recipe = await recipe_of(
-        interaction,
+        request,
         prompt=prompt,
         negative_prompt=negative_prompt,
         settings=settings,
@@ -72,17 +69,17 @@ async def remix(
         sampler=sampler,
         earlier=earlier.recipe,
     )
-    job = await enqueue(interaction, recipe, origin)
-    await announce(interaction, job)
+    job = await enqueue(request, recipe, origin)
+    await announce(request, job)
 
 
-async def open_remix_from(interaction: Interaction, job_id: str) -> None:
+async def open_remix_from(request: Request, job_id: str) -> None:
     """Open the form that repeats a result from another start picture, another mask or at another strength.
 
     Raises UnknownJob, also for a job that the person may not see, and UserMistake where they are blocked.
     """
-    job, target = await repeated_in(interaction, job_id, interaction.message)
-    texts, started = services_of(interaction).texts(interaction), job.recipe.init_image is not None
+    job, target = await repeated_in(request, job_id, request.message)
+    texts, started = request.texts, job.recipe.init_image is not None
     values = settings_of(job.recipe)
     del values[STRENGTH]
     if job.recipe.second_pass is None:  # a second pass belongs to one size
@@ -90,7 +87,7 @@ async def open_remix_from(interaction: Interaction, job_id: str) -> None:
     prompt, _, settings = recipe_fields(
         texts,
         prompt=job.recipe.prompt,
-        settings=options_line(values, names_of(interaction)),
+        settings=options_line(values, request.names),
         about=texts.gettext("The shape of the picture decides the size. The negative prompt stays."),
     )
     about = texts.gettext("A PNG, JPEG or WebP file. Its transparent parts are repainted.")
@@ -99,7 +96,7 @@ async def open_remix_from(interaction: Interaction, job_id: str) -> None:
     image = picture_field(texts.gettext("Start picture"), IMAGE, description=about, required=not started)
     parts = (prompt, image, mask_field(texts), _strength_field(job.recipe, texts), settings)
     title = texts.gettext("Remix from a picture")
-    await open_form(interaction, modal(title, f"remix_from:{job.id}:{target}", *parts))
+    await open_form(request, modal(title, f"remix_from:{job.id}:{target}", *parts))
 
 
 def _strength_field(recipe: Recipe, texts: Texts) -> discord.ui.Label[Any]:
@@ -122,7 +119,7 @@ def _strength_field(recipe: Recipe, texts: Texts) -> discord.ui.Label[Any]:
 
 
 async def remix_from(
-    interaction: Interaction,
+    request: Request,
     job_id: str,
     target: str,
     *,
@@ -136,15 +133,15 @@ async def remix_from(
 
     Without an `image` the start picture of the earlier result stays; its mask stays too without a `mask`.
     """
-    services, sent = services_of(interaction), [file for file in (image, mask) if file is not None]
+    services, sent = request.services, [file for file in (image, mask) if file is not None]
     for file in sent:
         services.attachments.check(file.size or 0, what=file.what)
-    parent, privately = _parent(interaction, job_id, target)
-    origin = await accept(interaction, private=privately, files=1 if sent else 0, parent=parent)
-    earlier = (await repeatable(interaction, job_id, privately=privately, deleted=True)).recipe
+    parent, privately = _parent(request, job_id, target)
+    origin = await accept(request, private=privately, files=1 if sent else 0, parent=parent)
+    earlier = (await repeatable(request, job_id, privately=privately, deleted=True)).recipe
     start = image or _start_of(earlier)
     asked, recipe = await asked_in(
-        interaction,
+        request,
         prompt=prompt,
         negative_prompt=earlier.negative_prompt,
         settings=settings if strength == USUAL else f"{STRENGTH} {strength}, {settings}",
@@ -154,12 +151,12 @@ async def remix_from(
         mask=mask is not None,
     )
     if start is None:
-        job = await enqueue(interaction, recipe, origin)
+        job = await enqueue(request, recipe, origin)
     else:
-        await check_caps(interaction, origin, recipe)
-        async with started_from(interaction, recipe, asked, image=start, mask=mask) as started:
-            job = await enqueue(interaction, started, origin)
-    await announce(interaction, job)
+        await check_caps(request, origin, recipe)
+        async with started_from(request, recipe, asked, image=start, mask=mask) as started:
+            job = await enqueue(request, started, origin)
+    await announce(request, job)
 
 
 def _start_of(recipe: Recipe) -> KeptPicture | None:
@@ -169,12 +166,12 @@ def _start_of(recipe: Recipe) -> KeptPicture | None:
     return KeptPicture(name=recipe.init_image, size=size, mask=recipe.mask_image)
 
 
-def _parent(interaction: Interaction, job_id: str, target: str | None) -> tuple[Parent, bool]:
+def _parent(request: Request, job_id: str, target: str | None) -> tuple[Parent, bool]:
     """Return the parent of a form's job, and whether the new job is private."""
-    parent = parent_of(interaction, job_id, Descent.REMIX)
+    parent = parent_of(request, job_id, Descent.REMIX)
     if target and target != ALONE:
-        parent = replace(parent, channel_id=interaction.channel_id, message_id=int(target))
-    return parent, target == ALONE or (not target and pressed_privately(interaction))
+        parent = replace(parent, channel_id=request.channel_id, message_id=int(target))
+    return parent, target == ALONE or (not target and request.is_pressed_privately)
 
 
 CONTROLS = (

@@ -10,7 +10,7 @@ import discord
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 
 log = logging.getLogger(__name__)
 
@@ -35,17 +35,17 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
     return None
 
 
-async def remove_copies(interaction: Interaction, job: Job) -> None:
+async def remove_copies(request: Request, job: Job) -> None:
     """Delete the copies of a job and the copies of these copies, of any person, with their messages.
 
     A message is deleted before its row, so that a repeat can still find it.
     """
-    services = services_of(interaction)
+    services = request.services
     found = [job]
     for each in found:  # it grows meanwhile
         found += await services.store.jobs.copies(each.id)
     for copy in reversed(found[1:]):  # a copy of a copy before the copy itself, by which it is found
-        await remove_message(interaction.client, copy)
+        await remove_message(request.interaction.client, copy)
         try:
             names = await services.store.deliveries.delete_result(copy.id, user_id=None)
         except UnknownJob:  # the person has just erased it

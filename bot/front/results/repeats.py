@@ -18,41 +18,39 @@ from bot.front.requests.intake import (
     enqueue,
     enqueue_again,
     parent_of,
-    pressed_privately,
     repeatable,
 )
-from bot.front.requests.standing import wants_private
-from bot.front.services.services import Interaction, services_of
+from bot.front.services.request import Request
 
 # Any person who sees a picture may press these buttons; the new job and its message are theirs.
 
 
-async def paint_again(interaction: Interaction, job_id: str) -> None:
+async def paint_again(request: Request, job_id: str) -> None:
     """Queue a job of the same recipe with the next seeds, shown in a new message as private as the first."""
-    origin, earlier = await _accepted(interaction, job_id, Descent.REPEAT)
-    check_offered(interaction, earlier.recipe)
-    await announce(interaction, await enqueue_again(interaction, earlier, origin))
+    origin, earlier = await _accepted(request, job_id, Descent.REPEAT)
+    check_offered(request, earlier.recipe)
+    await announce(request, await enqueue_again(request, earlier, origin))
 
 
-async def vary(interaction: Interaction, job_id: str, index: int) -> None:
+async def vary(request: Request, job_id: str, index: int) -> None:
     """Queue a job that starts from a picture of another job, with a new seed, as private as that job."""
     await _paint(
-        interaction, job_id, index, Descent.VARIATION, lambda job: varied(job, index, seed=random_seed())
+        request, job_id, index, Descent.VARIATION, lambda job: varied(job, index, seed=random_seed())
     )
 
 
-async def vary_near(interaction: Interaction, job_id: str, index: int) -> None:
+async def vary_near(request: Request, job_id: str, index: int) -> None:
     """Queue a job of the same words and seed whose initial noise is a little changed."""
     await _paint(
-        interaction, job_id, index, Descent.VARIATION, lambda job: varied_near(job, index, seed=random_seed())
+        request, job_id, index, Descent.VARIATION, lambda job: varied_near(job, index, seed=random_seed())
     )
 
 
-async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
+async def enlarge(request: Request, job_id: str, index: int) -> None:
     """Queue a job of the same words and seed in the next larger size, shown as private as the first."""
-    offers = services_of(interaction).offers
+    offers = request.services.offers
     await _paint(
-        interaction,
+        request,
         job_id,
         index,
         Descent.ENLARGEMENT,
@@ -60,36 +58,36 @@ async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
     )
 
 
-async def show_single(interaction: Interaction, job_id: str, index: int) -> None:
+async def show_single(request: Request, job_id: str, index: int) -> None:
     """Store a job that shows the picture alone, as private as the grid; the outbox delivers it."""
-    parent = parent_of(interaction, job_id, Descent.SINGLE, index)
-    private = pressed_privately(interaction) or await wants_private(interaction)
-    origin = await accept(interaction, private=private, parent=parent, paints=False)
-    await copy(interaction, await repeatable(interaction, job_id), origin, index=index)
+    parent = parent_of(request, job_id, Descent.SINGLE, index)
+    private = request.is_pressed_privately or await request.wants_private()
+    origin = await accept(request, private=private, parent=parent, paints=False)
+    await copy(request, await repeatable(request, job_id), origin, index=index)
 
 
-async def pick(interaction: Interaction, values: Sequence[str], job_id: str, kind: str) -> None:
+async def pick(request: Request, values: Sequence[str], job_id: str, kind: str) -> None:
     """Do with a picture of a large grid what the menu is for; raises UnknownJob for a value of no picture."""
     if not values[0].isdecimal():
         raise UnknownJob(job=job_id)
-    await (show_single if kind == SINGLE else vary)(interaction, job_id, int(values[0]))
+    await (show_single if kind == SINGLE else vary)(request, job_id, int(values[0]))
 
 
 async def _paint(
-    interaction: Interaction, job_id: str, index: int, descent: Descent, recipe_from: Callable[[Job], Recipe]
+    request: Request, job_id: str, index: int, descent: Descent, recipe_from: Callable[[Job], Recipe]
 ) -> None:
-    origin, earlier = await _accepted(interaction, job_id, descent, index)
+    origin, earlier = await _accepted(request, job_id, descent, index)
     recipe = recipe_from(earlier)
-    check_offered(interaction, recipe)
-    await announce(interaction, await enqueue(interaction, recipe, origin))
+    check_offered(request, recipe)
+    await announce(request, await enqueue(request, recipe, origin))
 
 
 async def _accepted(
-    interaction: Interaction, job_id: str, descent: Descent, index: int | None = None
+    request: Request, job_id: str, descent: Descent, index: int | None = None
 ) -> tuple[Origin, Job]:
-    parent = parent_of(interaction, job_id, descent, index)
-    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
-    return origin, await repeatable(interaction, job_id)
+    parent = parent_of(request, job_id, descent, index)
+    origin = await accept(request, private=request.is_pressed_privately, parent=parent)
+    return origin, await repeatable(request, job_id)
 
 
 _PICTURE = r":(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"

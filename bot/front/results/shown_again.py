@@ -13,11 +13,9 @@ from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
 from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, State, lacking
-from bot.front.answers.answers import send_within_limits
-from bot.front.answers.first_answers import acknowledge
-from bot.front.answers.permissions import may_repeat
-from bot.front.services.channel_kinds import may_be_seen
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.answers.answers import acknowledge, send_within_limits
+from bot.front.answers.permissions import may_be_seen, may_repeat
+from bot.front.services.request import Request
 
 
 def can_be_shown(job: Job) -> bool:
@@ -26,58 +24,58 @@ def can_be_shown(job: Job) -> bool:
     return job.state is State.DONE and job.deleted_at is None and shown
 
 
-async def show_again(interaction: Interaction, job_id: str) -> None:
+async def show_again(request: Request, job_id: str) -> None:
     """Answer with a job's pictures and buttons, to the person alone.
 
     Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` or `picture_held` where
     no picture can be shown, `show_restricted` for another person's job of an age-restricted channel anywhere
     else, and UserMistake where the person asks too often.
     """
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
-    check_visible(interaction, job)
-    texts = services.texts(interaction)
+    check_visible(request, job)
+    texts = request.texts
     content = render(job, None, texts, offers=services.offers, label=services.label)
-    await show_content(interaction, content, without=lambda: without_picture(content, texts))
+    await show_content(request, content, without=lambda: without_picture(content, texts))
 
 
 async def show_content(
-    interaction: Interaction, content: MessageContent, *, without: Callable[[], MessageContent]
+    request: Request, content: MessageContent, *, without: Callable[[], MessageContent]
 ) -> None:
     """Show a message with its pictures as the answer, or `without` them where a file is gone."""
 
     async def send(limit: int) -> None:
-        files = await _files(interaction, content, limit)
+        files = await _files(request, content, limit)
         view = layout(content, file_names=[file.filename for file in files])
-        await interaction.edit_original_response(view=view, attachments=files)
+        await request.edit(view=view, attachments=files)
 
     try:
-        await send_within_limits(interaction, send)
+        await send_within_limits(request, send)
     except MissingArtifact:
-        await interaction.edit_original_response(view=layout(without()))
+        await request.edit(view=layout(without()))
 
 
-def check_visible(interaction: Interaction, job: Job) -> None:
+def check_visible(request: Request, job: Job) -> None:
     """Raise as `show_again` does where the person may not see the pictures here."""
-    if not may_repeat(interaction, job, privately=True):
+    if not may_repeat(request, job, privately=True):
         raise UnknownJob(job=job.id)
     if not can_be_shown(job):
         raise UserMistake(lacking(job.images))
-    if not may_be_pictured(interaction, job):
+    if not may_be_pictured(request, job):
         raise UserMistake("show_restricted")
 
 
-def may_be_pictured(interaction: Interaction, job: Job) -> bool:
+def may_be_pictured(request: Request, job: Job) -> bool:
     """Return whether a job may be shown here: others' age-restricted jobs only where that holds here too."""
-    mine = job.origin.user_id == interaction.user.id
-    return mine or may_be_seen(interaction, job)
+    mine = job.origin.user_id == request.person.id
+    return mine or may_be_seen(request, job)
 
 
-async def _files(interaction: Interaction, content: MessageContent, limit: int) -> list[discord.File]:
+async def _files(request: Request, content: MessageContent, limit: int) -> list[discord.File]:
     """Return each picture of `content` as a file, together of at most `limit` bytes."""
-    services = services_of(interaction)
+    services = request.services
     made: list[discord.File] = []
     for picture in content.pictures:
         files = [await services.artifacts.get(name) for name in picture.artifacts]

@@ -7,6 +7,7 @@ from typing import Any
 from bot.config import Config
 from bot.domain.quotas import Caps
 from bot.front.recipes.keywords import Keywords
+from bot.front.services.standing import Operator
 from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.resolver import Resolver
@@ -21,9 +22,11 @@ def configured_services(config: Config, keywords: Keywords | None) -> dict[str, 
     """Return the values by their names in `Services`; `keywords` are those of the configured file, if any."""
     return {
         "caps": _caps(config),
-        "policy": policy_from(config.policy.said),
-        "bounds": policy_from(config.policy.bounds.said),
-        "weights": {role.role: role.weight for role in config.queue.roles},
+        "operator": Operator(
+            policy=policy_from(config.policy.said),
+            bounds=policy_from(config.policy.bounds.said),
+            weights={role.role: role.weight for role in config.queue.roles},
+        ),
         "styles": _styles(config),
         "keywords": keywords,
         "limits": config.limits,

@@ -1,30 +1,27 @@
-"""Judging people's texts by every rule, and the threads in which texts are judged and expanded.
+"""Judging people's texts: the threads in which they are judged, and Discord's AutoMod rules.
 
 What one text costs depends on the rules, patterns, styles and lists of a server, which its moderators choose.
 So a text has a limit of processor time, and a server a share of the threads.
-
-The rules are the one that always holds, a server's own, and those of Discord's AutoMod.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
+
+import aiohttp
+import discord
 
 from bot.domain.errors import UserMistake
-from bot.moderation import BothOf
-from bot.moderation.automod import AutomodRule, AutomodVerdict, judged
+from bot.moderation.automod import AutomodRule, read_rules
 from bot.moderation.limits import Sender
-from bot.moderation.readings import LONGEST_SENT, Readings, read
-from bot.moderation.rules import Judge, Verdict
-from bot.process.threads import Check, Deadline, Threads, TooLong, unlimited
-from bot.store.moderation.prompt_rules import Action
-from sdjax_engine.prompts import read_prompt
+from bot.process.threads import Check, Deadline, Threads, TooLong
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +30,21 @@ AT_ONCE, SHARE = 2, 1  # judging threads, and those that one server may have at 
 SECONDS = 0.25  # of processor time, for one request; a server with many rules needs 0.1 s on a slow machine
 MOST_SERVERS = 1000  # whose slow rules are remembered
 MOST_RULES = 10
-RULES = "/rules"  # all of a server's own rules, which are searched for together
+
+READ_SECONDS = 1.5  # that a request waits for Discord to send the AutoMod rules
+FRESH_SECONDS = 900.0  # events report changes; a lost event has an effect for this long at most
+RETRY_SECONDS = 60.0
+MOST_AUTOMOD_SERVERS = 2000
+MOST_INSTRUCTIONS = 1_000_000
+"""Of all compiled AutoMod rules; one takes up to 270 bytes with the states that texts add to it.
+
+1,000 keywords of 60 letters have 68,000, and 100 of 8 letters have 900.
+"""
+FAILURES = (
+    *(discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError),
+    # These come of an answer in an unexpected form. Painting continues with the rules read before.
+    *(AttributeError, LookupError, TypeError, ValueError),
+)
 
 
 class Judging:
@@ -89,96 +100,90 @@ def _owners(sender: Sender) -> tuple[Hashable, ...]:
     return (sender,) if sender.guild_id is None else (sender, sender.guild_id)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RulesHere:
-    """The rules that apply to a person in a channel.
+@dataclass(kw_only=True)
+class _Kept:
+    """The AutoMod rules of one server as last read; `due`, in the clock's seconds, is the next reading."""
 
-    `roles` are the person's; `channel_ids` the channel and its parent, `places` these and their category.
+    rules: tuple[AutomodRule, ...] = ()
+    due: float = 0.0
+    size: int = 0
+    failed: bool = False
+    changes: int = 0
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class AutomodCache:
+    """Discord's AutoMod rules of the servers that asked for pictures lately, read where the bot may.
+
+    Of too many servers the one without a request for longest is forgotten. Where the rules of all are too
+    large together, the largest ones are forgotten, so that
+    no server pushes out smaller ones.
     """
 
-    always: BothOf
-    judge: Judge = field(default_factory=lambda: Judge(()))
-    automod: tuple[AutomodRule, ...] = ()
-    roles: tuple[int, ...] = ()
-    channel_ids: tuple[int, ...] = ()
-    places: tuple[int, ...] = ()
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        most_servers: int = MOST_AUTOMOD_SERVERS,
+        most_instructions: int = MOST_INSTRUCTIONS,
+    ) -> None:
+        self._clock = clock
+        self._most_servers, self._most_instructions = most_servers, most_instructions
+        self._servers: OrderedDict[int, _Kept] = OrderedDict()
+        self._threads = Threads("automod", most=2, share=1)
+
+    def __contains__(self, guild_id: int) -> bool:
+        """Return whether the rules of a server are kept."""
+        return guild_id in self._servers
+
+    def expire(self, guild_id: int) -> None:
+        """Let the rules of a server be read again with the next request; they hold until then."""
+        if (kept := self._servers.get(guild_id)) is not None:
+            kept.due, kept.changes = 0.0, kept.changes + 1
+
+    def has_failed(self, guild_id: int) -> bool:
+        """Return whether the last attempt to read the rules of a server has failed."""
+        return guild_id in self._servers and self._servers[guild_id].failed
+
+    async def rules_of(self, client: discord.Client, guild_id: int) -> tuple[AutomodRule, ...]:
+        """Return the rules of a server; where Discord does not give them, those that were read before."""
+        kept = self._servers.setdefault(guild_id, _Kept())
+        self._servers.move_to_end(guild_id)
+        while len(self._servers) > self._most_servers:
+            self._servers.popitem(last=False)
+        if kept.due <= self._clock():
+            async with kept.reading:
+                if kept.due <= self._clock():
+                    await self._read(client, guild_id, kept)
+        return kept.rules
+
+    async def _read(self, client: discord.Client, guild_id: int, kept: _Kept) -> None:
+        changes = kept.changes
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                payload = await client.http.get_auto_moderation_rules(guild_id)
+            read = partial(_compiled, cast("Any", payload))
+            kept.rules = await self._threads.run_for([guild_id], read)
+        except FAILURES as error:
+            log.warning("the AutoMod rules of server %s could not be read: %r", guild_id, error)
+            refused = isinstance(error, discord.Forbidden | discord.NotFound)
+            kept.failed, kept.due = True, self._clock() + (FRESH_SECONDS if refused else RETRY_SECONDS)
+            return
+        kept.failed, kept.size = False, sum(rule.size for rule in kept.rules)
+        if kept.changes == changes:
+            kept.due = self._clock() + FRESH_SECONDS
+        self._forget_largest()
+
+    def _forget_largest(self) -> None:
+        size = sum(kept.size for kept in self._servers.values())
+        while size > self._most_instructions:
+            largest = max(self._servers, key=lambda guild_id: self._servers[guild_id].size)
+            size -= self._servers.pop(largest).size
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What the rules say: whether the rule that always holds refuses, and the verdicts of the others.
-
-    AutoMod's rules are asked only where no other rule refuses.
-    """
-
-    always: bool = False
-    verdict: Verdict | None = None
-    automod: AutomodVerdict | None = None
-
-
-def judgement(check: Check, texts: Sequence[str], rules: RulesHere, *, together: bool = True) -> Judgement:
-    """Return the judgement of texts; `together` if one prompt will have them all. Raises as `check`."""
-    texts = forms_of(texts, check)
-    known = readings_of(texts, together=together, check=check)
-    for reading in known.values():
-        check("")
-        if rules.always.matches(reading):
-            return Judgement(always=True)
-    verdict = _verdict(check, texts, rules, known)
-    if verdict is not None and verdict.rule.action is not Action.HOLD:
-        return Judgement(verdict=verdict)
-    found = judged(texts, rules.automod, roles=rules.roles, places=rules.places, check=check)
-    return Judgement(verdict=verdict, automod=found)
-
-
-def _verdict(
-    check: Check, texts: Sequence[str], rules: RulesHere, known: dict[str, Readings]
-) -> Verdict | None:
-    """Return the first verdict that refuses, else the first one that holds."""
-    held = None
-    for text in texts if rules.judge.rules else ():
-        check(RULES)
-        found = rules.judge.verdict([text], channel_ids=rules.channel_ids, known=known)
-        if found is not None and found.rule.action is not Action.HOLD:
-            return found
-        held = held or found
-    return held
-
-
-def forms_of(texts: Iterable[str], check: Check = unlimited) -> list[str]:
-    """Return the texts, and after them what the engine reads in place of a text where that differs.
-
-    The engine replaces HTML entities, wide letters and wrongly decoded ones, and removes the brackets of
-    emphasis: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
-    """
-    written = list(texts)
-    forms = (form for text in written for form in _forms(text, check) if form not in written)
-    return [*written, *dict.fromkeys(forms)]
-
-
-def _forms(text: str, check: Check) -> Iterator[str]:
-    check("")
-    prompt = read_prompt(text)
-    if prompt.text != text.strip():
-        yield prompt.text
-    spelled = "".join(f"{' ' if piece.breaks else ''}{piece.text}" for piece in prompt.pieces)
-    if spelled != prompt.text:
-        yield spelled
-
-
-def readings_of(
-    texts: Sequence[str], *, together: bool = True, check: Check = unlimited
-) -> dict[str, Readings]:
-    """Return the readings of the texts: of all as one text if `together`, else of each alone.
-
-    A long text is not read completely in every way, so the texts of a long joined text are also read alone.
-    """
-    written = [text for text in texts if text.strip()]
-    if together:
-        joined = "\n".join(written)
-        written = [joined] if len(joined) <= LONGEST_SENT else [joined, *written]
-    known = {}
-    for text in written:
-        check("")
-        known[text] = read(text)
-    return known
+def _compiled(payload: Iterable[Mapping[str, Any] | None] | None) -> tuple[AutomodRule, ...]:
+    """Return the rules, compiled and measured, which takes seconds for the costliest patterns."""
+    rules = read_rules(payload or ())
+    for rule in rules:
+        rule.prepare()
+    return rules

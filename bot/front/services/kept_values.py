@@ -25,8 +25,8 @@ class _Kept(Generic[T]):
     until: float
 
 
-class Offered(Generic[T]):
-    """Keeps things for the person to whom they were offered. `clock` is monotonic.
+class KeptValues(Generic[T]):
+    """Keeps things for the person whose form or button refers to them. `clock` is monotonic.
 
     Where it is full, the oldest thing of the person with the most things is dropped. `forgotten` is the
     mistake of a person whose thing is not there.

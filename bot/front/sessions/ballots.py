@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.delivery.content import MessageContent
-from bot.front.services.services import Services
+from bot.front.services.request import Services
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.pages import mark_of
 from bot.front.sessions.posts import draw, pictures_of

@@ -18,7 +18,7 @@ from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.services.services import Services
+from bot.front.services.request import Services
 from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier

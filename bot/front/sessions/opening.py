@@ -6,14 +6,13 @@ import discord
 from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
-from bot.front.answers.first_answers import acknowledge, open_form
-from bot.front.answers.forms import Form
+from bot.front.answers.answers import acknowledge, open_form
+from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.recipes.options import clean
 from bot.front.requests.server_styles import style_of
-from bot.front.requests.standing import check_blocked, check_texts, locale_for_all
-from bot.front.services.patience import patiently
-from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.requests.words import check_texts
+from bot.front.services.request import Request, patiently
 from bot.front.sessions.hosts import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
@@ -27,7 +26,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 async def ask_session(
-    interaction: Interaction,
+    request: Request,
     *,
     where: str = THREAD,
     channel: AppCommandChannel | None = None,
@@ -37,10 +36,10 @@ async def ask_session(
     review: bool = False,
 ) -> None:
     """Open the form; raises UserMistake as `host`, and `session_two_places` for this channel and another."""
-    host(interaction)
+    host(request)
     if where == HERE and channel:
         raise UserMistake("session_two_places")
-    texts = services_of(interaction).texts(interaction)
+    texts = request.texts
     theme, style, required, minutes, quota = _labels(texts)
     fields = [
         text_field(
@@ -79,7 +78,7 @@ async def ask_session(
     ]
     ids = f"{role.id if role else 0}:{channel.id if channel else 0}"
     custom_id = f"{FORM}:{where}:{ids}:{voting}:{hours}:{int(review)}"
-    await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
+    await open_form(request, modal(texts.gettext("Open a group session"), custom_id, *fields))
 
 
 def _labels(texts: Texts) -> tuple[str, str, str, str, str]:
@@ -93,7 +92,7 @@ def _labels(texts: Texts) -> tuple[str, str, str, str, str]:
 
 
 async def open_session(
-    interaction: Interaction,
+    request: Request,
     *,
     where: str,
     role: str,
@@ -108,11 +107,11 @@ async def open_session(
     quota: str = "",
 ) -> None:
     """Open the session of the form."""
-    services = services_of(interaction)
-    services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
-    by = host(interaction)
-    await check_blocked(interaction)
+    services = request.services
+    services.pace.admit(request.sender)
+    await acknowledge(request, private=True)
+    by = host(request)
+    (await request.standing()).check_blocked()
     plan = Plan(
         theme=read_theme(clean(theme)),
         required=read_words(clean(required)),
@@ -122,35 +121,33 @@ async def open_session(
         session_seconds=int(hours) * HOUR,
         role_id=int(role) or None,
         review=review == "1",
-        **await _style(interaction, style),
+        **await _style(request, style),
     )
-    await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
-    session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
-    said = services.texts(interaction).gettext(
-        "The group session is open: {place}", place=f"<#{session.channel_id}>"
-    )
-    await interaction.edit_original_response(content=said)
+    await check_texts(request, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
+    session = await _open(request, plan, by, parent_of(request, where, int(channel)))
+    said = request.texts.gettext("The group session is open: {place}", place=f"<#{session.channel_id}>")
+    await request.edit(content=said)
 
 
-async def _style(interaction: Interaction, name: str) -> dict[str, str]:
+async def _style(request: Request, name: str) -> dict[str, str]:
     if not name.strip():
         return {}
-    found = await style_of(interaction, name.strip())
+    found = await style_of(request, name.strip())
     texts = {"style_prompt": found.prompt, "style_negative": found.negative_prompt}
     return {"style": found.name, **texts}
 
 
-async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | None) -> GroupSession:
-    services = services_of(interaction)
+async def _open(request: Request, plan: Plan, by: By, parent: Parent | None) -> GroupSession:
+    services = request.services
     sessions = services.store.sessions
     await patiently(sessions.check_room, by.guild_id)  # before a thread is there
-    locale = await locale_for_all(interaction)
-    thread = await begin(interaction, parent, plan, Texts.for_locale(locale)) if parent else None
+    locale = await request.locale_for_all()
+    thread = await begin(request, parent, plan, Texts.for_locale(locale)) if parent else None
     return await patiently(
         sessions.open,
         plan,
         by,
-        channel_id=thread.id if thread else interaction.channel_id or 0,
+        channel_id=thread.id if thread else request.channel_id or 0,
         locale=locale,
     )
 

@@ -9,7 +9,7 @@ from discord import app_commands
 from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
-from bot.front.services.services import Interaction
+from bot.front.services.request import Interaction, Request
 from bot.store.rows.sessions import Plan
 from bot.texts.catalogue import Texts
 from bot.texts.markup import tidy
@@ -39,20 +39,22 @@ class ParentOption(app_commands.Transformer):
         return cast("AppCommandChannel", value)
 
 
-def parent_of(interaction: Interaction, where: str, channel_id: int) -> Parent | None:
+def parent_of(request: Request, where: str, channel_id: int) -> Parent | None:
     """Return the channel or forum in which a session begins a thread or a post; None for this channel itself.
 
     Without a `channel_id` it is this channel, or that of this thread or post. Raises UserMistake where the
     bot could not begin and show the session, or the person may not write.
     """
     if where == HERE:
-        _check_shown(interaction.app_permissions, in_thread=isinstance(interaction.channel, discord.Thread))
+        _check_shown(
+            request.interaction.app_permissions, in_thread=isinstance(request.channel, discord.Thread)
+        )
         return None
-    parent = _named(interaction, channel_id) if channel_id else _near(interaction)
-    if parent.id == interaction.channel_id:
-        rights = interaction.app_permissions
+    parent = _named(request, channel_id) if channel_id else _near(request)
+    if parent.id == request.channel_id:
+        rights = request.interaction.app_permissions
     else:
-        _check_person(interaction, parent)
+        _check_person(request, parent)
         rights = parent.permissions_for(parent.guild.me)
     if isinstance(parent, discord.ForumChannel) and not rights.send_messages:  # the right to create posts
         raise UserMistake("session_no_post")
@@ -60,15 +62,15 @@ def parent_of(interaction: Interaction, where: str, channel_id: int) -> Parent |
     return parent
 
 
-def _named(interaction: Interaction, channel_id: int) -> Parent:
-    channel = interaction.guild.get_channel(channel_id) if interaction.guild else None
+def _named(request: Request, channel_id: int) -> Parent:
+    channel = request.interaction.guild.get_channel(channel_id) if request.interaction.guild else None
     if not isinstance(channel, Parent):  # it was deleted since, or the bot does not see it
         raise UserMistake("session_no_right")
     return channel
 
 
-def _near(interaction: Interaction) -> Parent:
-    channel = interaction.channel
+def _near(request: Request) -> Parent:
+    channel = request.channel
     if isinstance(channel, discord.Thread):
         channel = channel.parent
     if not isinstance(channel, Parent):
@@ -76,11 +78,11 @@ def _near(interaction: Interaction) -> Parent:
     return channel
 
 
-def _check_person(interaction: Interaction, parent: Parent) -> None:
+def _check_person(request: Request, parent: Parent) -> None:
     """Raise UserMistake `session_not_there` where the person may not write."""
     rights = discord.Permissions.none()
-    if isinstance(interaction.user, discord.Member):
-        rights = parent.permissions_for(interaction.user)
+    if isinstance(request.person, discord.Member):
+        rights = parent.permissions_for(request.person)
     if not (rights.view_channel and rights.send_messages):
         raise UserMistake("session_not_there", channel=f"<#{parent.id}>")
 
@@ -92,12 +94,12 @@ def _check_shown(rights: discord.Permissions, *, in_thread: bool) -> None:
         raise UserMistake("session_no_right")
 
 
-async def begin(interaction: Interaction, parent: Parent, plan: Plan, texts: Texts) -> discord.Thread:
+async def begin(request: Request, parent: Parent, plan: Plan, texts: Texts) -> discord.Thread:
     """Create the session's thread or post; raises UserMistake `session_no_thread` or `session_no_post`."""
     name = tidy(plan.theme) or texts.gettext("Group session")
     try:
         if isinstance(parent, discord.ForumChannel):
-            return await _post(interaction, parent, name[:MAX_THREAD_NAME], texts)
+            return await _post(request, parent, name[:MAX_THREAD_NAME], texts)
         news = parent.is_news()
         kind = discord.ChannelType.news_thread if news else discord.ChannelType.public_thread
         return await parent.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
@@ -108,12 +110,10 @@ async def begin(interaction: Interaction, parent: Parent, plan: Plan, texts: Tex
         raise UserMistake("session_no_post" if forum else "session_no_thread") from None
 
 
-async def _post(
-    interaction: Interaction, forum: discord.ForumChannel, name: str, texts: Texts
-) -> discord.Thread:
+async def _post(request: Request, forum: discord.ForumChannel, name: str, texts: Texts) -> discord.Thread:
     said = texts.gettext(
         "{host} has opened a group session: paint here with {command}.",
-        host=f"<@{interaction.user.id}>",
+        host=f"<@{request.person.id}>",
         command=f"`/{texts.pgettext('name', 'imagine')}`",
     )
     # A forum may want a tag on every post; a moderated one would need a right of its own.

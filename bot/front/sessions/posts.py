@@ -13,7 +13,7 @@ from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.delivery.uploads import FILE_LIMIT, SURE_LIMIT
 from bot.domain.errors import DeliveryRefused, MissingArtifact, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.results.contact_sheet import contact_sheet
-from bot.front.services.services import Services
+from bot.front.services.request import Services
 from bot.front.sessions.board import left_out
 from bot.front.sessions.couriers import Courier, File
 from bot.front.sessions.pages import announcement, mark_of, results, sheet, winners

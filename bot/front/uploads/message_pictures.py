@@ -17,7 +17,7 @@ from sdjax_engine.images import grid_shape
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfferedPicture:
+class MessagePicture:
     """A picture: at an address that Discord gave, or the picture at `index` of a job of this bot.
 
     `name` is plain text for a menu. `size` is in bytes, None where it is unknown.
@@ -40,26 +40,26 @@ class OfferedPicture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PicturesOffered:
+class MessagePictures:
     """The pictures of one message, and whether results from them are private.
 
     `job_id` is the job of this bot that the message shows; empty for any other message, whose pictures have
     addresses.
     """
 
-    pictures: tuple[OfferedPicture, ...]
+    pictures: tuple[MessagePicture, ...]
     private: bool
     job_id: str = ""
     message_id: int
 
 
-def pictures_of_job(job: Job, texts: Texts) -> tuple[OfferedPicture, ...]:
+def pictures_of_job(job: Job, texts: Texts) -> tuple[MessagePicture, ...]:
     """Return the finished pictures of a job, without those that are held for review or withheld."""
     found = [image for image in job.images if image.artifact and image.showing is not Showing.WITHHOLD]
     in_one_grid = len(found) > 1 and all(image.showing is Showing.SHOW for image in found)
     _, columns = grid_shape(len(found)) if in_one_grid else (0, 0)
     return tuple(
-        OfferedPicture(name=_name(image.index + 1, place, columns, texts), index=image.index)
+        MessagePicture(name=_name(image.index + 1, place, columns, texts), index=image.index)
         for place, image in enumerate(found)
     )
 
@@ -76,21 +76,21 @@ def _name(number: int, place: int, columns: int, texts: Texts) -> str:
 
 def pictures_among(
     files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
-) -> tuple[OfferedPicture, ...]:
+) -> tuple[MessagePicture, ...]:
     """Return the pictures among files that are `reachable`, as many as a menu can have."""
     return tuple(_among(files, reachable, texts))[:MAX_CHOICES]
 
 
 def _among(
     files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
-) -> Iterator[OfferedPicture]:
+) -> Iterator[MessagePicture]:
     number = 0
     for file in files:
         address = reachable(file.addresses) if file.kind is Kind.PICTURE else None
         if address is not None:
             number += 1
             name = file_name(file.name) or texts.gettext("Picture {number}", number=number)
-            yield OfferedPicture(name=name, address=address, size=file.size)
+            yield MessagePicture(name=name, address=address, size=file.size)
 
 
 def sent_file(attachment: discord.Attachment) -> SentFile:

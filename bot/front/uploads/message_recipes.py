@@ -19,7 +19,7 @@ TOLD = frozenset({"generation_data_graph", "generation_data_version", "generatio
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecipeOffered:
+class MessageRecipe:
     """The generation data, the name of its file (empty for a text), and whether the result is private."""
 
     data: GenerationData

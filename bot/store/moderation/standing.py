@@ -55,7 +55,7 @@ class Requester:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class StandingRow:
     """The restrictions that hold for a person in a channel, and the revision of what the server says.
 
     The revision is None in a direct message, and for a server that says nothing. `in_session` says whether
@@ -86,13 +86,13 @@ class ServerSays:
 class Standings(Verbs):
     """The verbs that every request begins with."""
 
-    async def of(self, requester: Requester) -> Standing:
+    async def of(self, requester: Requester) -> StandingRow:
         """Return what holds for a person in a channel, read by one statement."""
         channel_id, *parents = *requester.channel_ids, 0, 0
         values = {"guild": requester.guild_id or 0, "user": requester.user_id, "now": self._clock()}
         rows = await self._database.look(_LOOK, {**values, "channel": channel_id, "parent": parents[0]})
         found = [restriction_from(row) for row in rows if row.kind is not None]
-        return of_row(Standing, rows[0], restrictions=found)
+        return of_row(StandingRow, rows[0], restrictions=found)
 
     async def said_by(self, guild_id: int) -> ServerSays:
         """Return what a server says, with its revision, from one snapshot."""

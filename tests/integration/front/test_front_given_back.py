@@ -15,7 +15,7 @@ from test_front_pictures import picture
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.services.kept_values import Offered
+from bot.front.services.kept_values import KeptValues
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
@@ -42,7 +42,7 @@ async def forbid(store: Store, word: str) -> None:
 
 def restart(served: Served) -> None:
     """Forget the forms, as a restart does."""
-    forms: Offered[Any] = served.bot.services.forms
+    forms: KeptValues[Any] = served.bot.services.kept_forms
     forms._of.clear()
 
 
@@ -149,7 +149,7 @@ async def test_words_come_back_while_the_queue_is_away(
         raise StoreUnavailable("down")
 
     monkeypatch.setattr(type(served.store.prompt_rules), "put", put)
-    monkeypatch.setattr("bot.front.services.patience.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("bot.front.services.request.PATIENCE_SECONDS", 0.1)
     back = await refused_form(mina, await mina.submit(form, name="Blades", terms="sword\ndagger", also=""))
     assert fields(back)["terms"] == "sword\ndagger"
 

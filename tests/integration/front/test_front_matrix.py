@@ -24,8 +24,7 @@ from bot.config import Config
 from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
 from bot.front import features
-from bot.front.answers.controls import Button, Menu
-from bot.front.answers.forms import Form
+from bot.front.answers.controls import Button, Form, Menu
 from bot.front.features import commands, menus
 from bot.moderation.limits import LEAST_ACTS, Pace, Rates, Sender
 from bot.sandbox.client import Member

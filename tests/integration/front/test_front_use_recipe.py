@@ -17,8 +17,8 @@ from bot.config import Config
 from bot.domain.jobs import Descent
 from bot.files.artifacts import Artifacts
 from bot.front.commands import use_recipe
-from bot.front.services.kept_values import Offered
-from bot.front.uploads.message_recipes import RecipeOffered
+from bot.front.services.kept_values import KeptValues
+from bot.front.uploads.message_recipes import MessageRecipe
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -178,8 +178,8 @@ async def test_a_slow_file_gets_an_answer_whose_button_opens_the_form(
     form = await ravi.modal_of(await ravi.press(answer, "Open the form"))
     assert fields(form)["prompt"] == "a boat"
     assert not ephemeral(await ravi.message_of(await ravi.submit(form)))
-    nothing_kept: Offered[RecipeOffered] = Offered(clock=time.monotonic)  # as after a restart
-    served.bot.services = replace(served.bot.services, recipes_offered=nothing_kept)
+    nothing_kept: KeptValues[MessageRecipe] = KeptValues(clock=time.monotonic)  # as after a restart
+    served.bot.services = replace(served.bot.services, kept_recipes=nothing_kept)
     sentence = await refusal(ravi, await ravi.press(answer, "Open the form"))
     assert sentence == "The bot no longer knows this form: choose it in the menu of the message again."
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.requests.standing import check_texts
-from bot.front.services.judges import Judging, forms_of
+from bot.front.requests.words import check_texts, forms_of
+from bot.front.services.judges import Judging
+from bot.front.services.request import Request
 from bot.moderation import hard_rule
 
 FILLING = "a,1.b;" * 330
@@ -17,10 +18,9 @@ FILLING = "a,1.b;" * 330
 
 @pytest.mark.parametrize("hidden", ["s.e.x with a 8 yo child", "s_e_x, ch1ld"])
 async def test_a_long_negative_prompt_hides_no_part_of_a_prompt(hidden: str) -> None:
-    services = SimpleNamespace(hard_rule=hard_rule(), judging=Judging())
-    in_a_message: Any = SimpleNamespace(
-        guild_id=None, user=SimpleNamespace(id=1), client=SimpleNamespace(services=services)
-    )
+    services: Any = SimpleNamespace(hard_rule=hard_rule(), judging=Judging())
+    interaction: Any = SimpleNamespace(guild_id=None, user=SimpleNamespace(id=1))
+    in_a_message = Request(interaction=interaction, services=services)
     prompt = f"{FILLING[:960]} {hidden} {FILLING[:960]}"
     assert len(prompt) < 2000
     for texts in ([prompt], [prompt, FILLING], [FILLING, prompt]):

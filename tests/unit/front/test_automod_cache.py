@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from bot.front.services.server_cache import AutomodCache
+from bot.front.services.judges import AutomodCache
 from bot.moderation.automod import read_rules
 
 SMALL, MOST = 1, 20_000

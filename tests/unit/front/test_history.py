@@ -7,7 +7,7 @@ import pytest
 from recipes import job_of, origin, recipe
 
 from bot.domain.jobs import Job, Showing, State
-from bot.front.answers.paging import PAGE_ROWS
+from bot.front.answers.pages import PAGE_ROWS
 from bot.front.commands.history import (
     CONTROLS,
     MAX_SEARCH,

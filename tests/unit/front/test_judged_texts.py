@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
 from bot.front.requests.server_wildcards import written_out
-from bot.front.services.judges import MOST_RULES, RULES, Judging, RulesHere, judgement
+from bot.front.requests.words import RULES, RulesHere, judgement
+from bot.front.services.judges import MOST_RULES, Judging
+from bot.front.services.request import Request
 from bot.moderation import hard_rule
 from bot.moderation.automod import AutomodRule
 from bot.moderation.limits import Sender
@@ -154,19 +156,18 @@ async def test_one_server_leaves_a_thread_to_the_others() -> None:
 
 async def test_the_prompts_of_one_form_are_written_one_after_the_other_off_the_loop() -> None:
     loop, written = threading.get_ident(), list[int]()
-    services = SimpleNamespace(judging=Judging(clock=lambda: float(len(written)), seconds=3.5))
-    interaction: Any = SimpleNamespace(
-        guild_id=None, user=SimpleNamespace(id=1), client=SimpleNamespace(services=services)
-    )
+    services: Any = SimpleNamespace(judging=Judging(clock=lambda: float(len(written)), seconds=3.5))
+    interaction: Any = SimpleNamespace(guild_id=None, user=SimpleNamespace(id=1))
+    request = Request(interaction=interaction, services=services)
 
     def finish(text: str) -> str:
         written.append(threading.get_ident())
         return text.upper()
 
     few = read_phrase("{a,b,c}")
-    assert await written_out(interaction, few, finish, seed=1) == ["A", "B", "C"]
+    assert await written_out(request, few, finish, seed=1) == ["A", "B", "C"]
     assert loop not in written
     written.clear()
     with pytest.raises(UserMistake, match="judging_long"):
-        await written_out(interaction, read_phrase("{a,b}" * 6), finish, seed=1)
+        await written_out(request, read_phrase("{a,b}" * 6), finish, seed=1)
     assert len(written) == 4

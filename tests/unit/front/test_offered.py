@@ -13,7 +13,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import Showing, State
 from bot.front.recipes.options import Asked, parse
 from bot.front.recipes.settings_line import read_settings_line
-from bot.front.services.kept_values import Offered
+from bot.front.services.kept_values import KeptValues
 from bot.front.uploads.message_pictures import file_name, pictures_among, pictures_of_job
 from bot.front.uploads.message_recipes import read_file, read_texts, recipe_line, telling
 from bot.front.uploads.messages import Kind, MessageFile
@@ -27,7 +27,7 @@ ME, OTHER = 1, 2
 
 def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted() -> None:
     clock = Clock()
-    offered: Offered[str] = Offered(clock=clock, most=2, seconds=10)
+    offered: KeptValues[str] = KeptValues(clock=clock, most=2, seconds=10)
     first, second = offered.keep("first", user_id=ME), offered.keep("second", user_id=ME)
     assert offered.find(first, user_id=ME) == "first"
     for key, person in ((first, OTHER), ("0" * 16, ME)):
@@ -43,7 +43,7 @@ def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted(
 
 
 def test_a_person_with_many_forms_pushes_out_their_own_alone() -> None:
-    offered: Offered[int] = Offered(clock=Clock(), most=50)
+    offered: KeptValues[int] = KeptValues(clock=Clock(), most=50)
     kept = offered.keep(0, user_id=OTHER)
     mine = [offered.keep(number, user_id=ME) for number in range(500)]
     assert offered.find(kept, user_id=OTHER) == 0
@@ -53,7 +53,7 @@ def test_a_person_with_many_forms_pushes_out_their_own_alone() -> None:
 
 
 def test_what_is_kept_again_under_a_key_replaces_the_earlier_and_takes_no_other_place() -> None:
-    offered: Offered[int] = Offered(clock=Clock(), most=2, forgotten="words_forgotten")
+    offered: KeptValues[int] = KeptValues(clock=Clock(), most=2, forgotten="words_forgotten")
     other = offered.keep(0, user_id=ME)
     for number in range(5):
         assert offered.keep(number, user_id=ME, key="form") == "form"
@@ -65,7 +65,7 @@ def test_what_is_kept_again_under_a_key_replaces_the_earlier_and_takes_no_other_
 
 
 def test_many_people_with_a_form_each_push_out_the_oldest_of_them() -> None:
-    offered: Offered[int] = Offered(clock=Clock(), most=50)
+    offered: KeptValues[int] = KeptValues(clock=Clock(), most=50)
     keys = [offered.keep(person, user_id=person) for person in range(60)]
     with pytest.raises(UserMistake):
         offered.find(keys[9], user_id=9)

@@ -11,16 +11,17 @@ from bot.domain.jobs import State
 from bot.domain.quotas import Left, Measure, Quota
 from bot.front.commands.limits import limit_lines
 from bot.front.moderators.policy_lines import policy_lines, why_lines
-from bot.front.requests.standing import Held
+from bot.front.services.standing import Standing
 from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
-from bot.moderation.standing import Decision
 from bot.store.moderation.policies import PolicyRow, PolicyScope
+from bot.store.moderation.standing import Requester
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 
 HERE, CHANNEL, ROLE = 21, 31, 41
+MINE = Requester(user_id=11, guild_id=HERE)
 OFFERS = (Config().models[0].offer,)
 ALL = Policy(
     paint=True,
@@ -51,19 +52,19 @@ SAID = (
 )
 
 
-def held(*said: Said, block: Restriction | None = None) -> Held:
+def standing(*said: Said, block: Restriction | None = None) -> Standing:
     found = effective(said)
     quotas = quotas_of(found, Policy(), guild_id=HERE)
-    return Held(decision=Decision(refused=block), effective=found, said=said, quotas=quotas, weight=1.0)
+    return Standing(requester=MINE, block=block, effective=found, said=said, quotas=quotas)
 
 
-def left(of: Held) -> list[Left]:
+def left(of: Standing) -> list[Left]:
     return [Left(quota=quota, left=quota.limit / 2) for quota in of.quotas]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_key_and_its_rules_are_said_in_every_language(language: str) -> None:
-    texts, mine = Texts(language), held(*SAID)
+    texts, mine = Texts(language), standing(*SAID)
     rows = [PolicyRow(scope=each.scope, id=each.id, values=values_of(each.policy)) for each in SAID]
     shown = policy_lines(rows, texts, bounds=Policy(steps=10))
     why = "\n".join(why_lines(mine, left(mine), texts))
@@ -77,7 +78,7 @@ def test_every_key_and_its_rules_are_said_in_every_language(language: str) -> No
 
 
 def test_the_page_names_what_decides_and_what_does_not() -> None:
-    mine = held(*SAID)
+    mine = standing(*SAID)
     lines = why_lines(mine, left(mine), Texts("en"))
     place = lines.index(f"- Most steps: 9 — <#{CHANNEL}>")
     assert lines[place + 1] == "  - The whole server says 20, which does not count here."
@@ -89,10 +90,10 @@ def test_the_page_names_what_decides_and_what_does_not() -> None:
 def test_spoiler_channels_have_a_line_once_a_policy_treats_them_apart() -> None:
     hold, withheld = (Treatment.HOLD,) * 3, (Treatment.WITHHOLD,) * 3
     server = Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(flagged=hold))
-    assert not [line for line in why_lines(held(server), [], Texts("en")) if "spoiler channels" in line]
+    assert not [line for line in why_lines(standing(server), [], Texts("en")) if "spoiler channels" in line]
     apart = Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(flagged=hold, flagged_spoiler=withheld))
     nearer = Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(flagged=hold))
-    lines = why_lines(held(nearer, apart), [], Texts("en"))
+    lines = why_lines(standing(nearer, apart), [], Texts("en"))
     held_here = "1 held for moderators, 2 held for moderators, 3 held for moderators"
     place = lines.index(f"- Unsafe pictures, spoiler channels: {held_here} — <#{CHANNEL}>")
     assert lines[place + 1].startswith(
@@ -101,7 +102,7 @@ def test_spoiler_channels_have_a_line_once_a_policy_treats_them_apart() -> None:
 
 
 def test_a_bound_is_named_beside_what_it_cuts() -> None:
-    cut = held(*SAID, Said(scope=PolicyScope.BOUND, policy=Policy(weight=0.2)))
+    cut = standing(*SAID, Said(scope=PolicyScope.BOUND, policy=Policy(weight=0.2)))
     lines = why_lines(cut, [], Texts("en"))
     assert "- Weight in the queue: 0.2 — The whole server · The most that the bot's owner allows" in lines
 
@@ -136,12 +137,12 @@ def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:
         kind=Kind.BLOCK, scope=Scope(guild_id=HERE, user_id=11), until=None, reason="", by=1, at=0.0
     )
     texts = Texts("en")
-    assert list(limit_lines(held(*SAID, block=block), [], {}, OFFERS, texts)) == [
+    assert list(limit_lines(standing(*SAID, block=block), [], {}, OFFERS, texts)) == [
         "### Your limits here",
         "A moderator has blocked you from painting in this server. "
         "The block has no end date: ask a moderator to remove it.",
     ]
-    closed = held(Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(paint=False)))
+    closed = standing(Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(paint=False)))
     assert list(limit_lines(closed, [], {}, OFFERS, texts)) == [
         "### Your limits here",
         "You may not paint here: ask a moderator who may, and where.",
@@ -149,7 +150,7 @@ def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:
 
 
 def test_without_policies_everything_that_is_offered_is_allowed() -> None:
-    lines = list(limit_lines(held(), [], {}, OFFERS, Texts("en")))
+    lines = list(limit_lines(standing(), [], {}, OFFERS, Texts("en")))
     assert lines[:3] == [
         "### Your limits here",
         "- There is no quota for you here.",
@@ -170,5 +171,5 @@ def test_a_request_says_what_little_is_left(key: str) -> None:
 def test_a_used_up_quota_says_when_the_next_picture_is_free() -> None:
     quota = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=2, seconds=3600)
     spent = [Left(quota=quota, left=0)]
-    lines = list(limit_lines(held(), spent, {quota.key: 1_780_000_000.5}, OFFERS, Texts("en")))
+    lines = list(limit_lines(standing(), spent, {quota.key: 1_780_000_000.5}, OFFERS, Texts("en")))
     assert "- Pictures an hour: 0 of 2 left. The next is free <t:1780000000:R>." in lines

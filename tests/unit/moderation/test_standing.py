@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.front.answers.answers import sentence_for
-from bot.moderation.standing import Decision, decide, refusal
+from bot.moderation.standing import block_of, refusal
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 
-SERVER, CHANNEL, RAVI = 21, 31, 12
+SERVER, RAVI = 21, 12
 
 
 def restriction(kind: Kind, *, until: float | None = None, reason: str = "", **scope: int) -> Restriction:
@@ -19,26 +19,18 @@ def restriction(kind: Kind, *, until: float | None = None, reason: str = "", **s
 HERE = restriction(Kind.BLOCK, guild_id=SERVER, user_id=RAVI)
 OF_SERVER = restriction(Kind.BLOCK, guild_id=SERVER)
 EVERYWHERE = restriction(Kind.BLOCK, user_id=RAVI)
-CHANNEL_PAUSE = restriction(Kind.PAUSE, guild_id=SERVER, channel_id=CHANNEL, reason="a moment")
-SERVER_PAUSE = restriction(Kind.PAUSE, guild_id=SERVER, reason="maintenance")
+PAUSE = restriction(Kind.PAUSE, guild_id=SERVER, reason="maintenance")
 
 
-def test_without_a_restriction_a_request_is_taken_and_painted() -> None:
-    assert decide([]) == Decision()
-
-
-def test_a_pause_refuses_nothing_and_the_nearer_word_counts() -> None:
-    assert decide([SERVER_PAUSE]) == Decision(paused=SERVER_PAUSE)
-    assert decide([SERVER_PAUSE, CHANNEL_PAUSE]).paused == CHANNEL_PAUSE
-    thread_pause = restriction(Kind.PAUSE, guild_id=SERVER, channel_id=CHANNEL + 1)
-    assert decide([SERVER_PAUSE, thread_pause, CHANNEL_PAUSE]).paused == thread_pause
-    assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, paused=SERVER_PAUSE)
+def test_without_a_block_a_request_is_taken() -> None:
+    assert block_of([]) is None
+    assert block_of([PAUSE]) is None
 
 
 def test_of_several_blocks_the_widest_is_reported() -> None:
-    assert decide([HERE, OF_SERVER, EVERYWHERE]).refused == EVERYWHERE
-    assert decide([HERE, OF_SERVER]).refused == OF_SERVER
-    assert decide([HERE]).refused == HERE
+    assert block_of([HERE, OF_SERVER, EVERYWHERE]) == EVERYWHERE
+    assert block_of([HERE, OF_SERVER]) == OF_SERVER
+    assert block_of([HERE]) == HERE
 
 
 def told(block: Restriction, language: str = "en") -> str:

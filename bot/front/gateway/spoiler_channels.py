@@ -1,4 +1,4 @@
-"""The kinds of channels. Spoiler channels are read from the gateway's payloads: discord.py 2.7 drops flags.
+"""Spoiler channels, read from the gateway's payloads: discord.py 2.7 drops flags.
 
 Source of the flag: discord/discord-api-docs#8465.
 """
@@ -8,30 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bot.domain.channels import ChannelKind
-from bot.domain.jobs import Job
-from bot.front.services.services import Interaction
+from bot.front.services.request import IN_SPOILER_CHANNEL
 
 IS_SPOILER_CHANNEL = 1 << 21
-NOTE = "in_spoiler_channel"  # a key in the `data` of interactions
 
 Payload = dict[str, Any]
 Parser = Callable[[Payload], None]
-
-
-def channel_kind_of(interaction: Interaction) -> ChannelKind:
-    """Return the kind of the interaction's channel, or of that of its thread."""
-    is_nsfw = getattr(interaction.channel, "is_nsfw", None)  # direct messages and unknown channels have none
-    if is_nsfw is not None and is_nsfw():
-        return ChannelKind.AGE_RESTRICTED
-    data: Any = interaction.data
-    return ChannelKind.SPOILER if data and data.get(NOTE) else ChannelKind.PLAIN
-
-
-def may_be_seen(interaction: Interaction, job: Job) -> bool:
-    """Return whether the interaction's channel is for adults alone if that of the job was."""
-    adults = ChannelKind.AGE_RESTRICTED
-    return job.origin.channel_kind is not adults or channel_kind_of(interaction) is adults
 
 
 class SpoilerChannels:
@@ -78,7 +60,7 @@ class SpoilerChannels:
         channel, data = interaction.get("channel") or {}, interaction.get("data")
         if data is not None:
             known = self._of_server.get(interaction.get("guild_id"), set())
-            data[NOTE] = _is_spoiler(channel) or channel.get("parent_id") in known
+            data[IN_SPOILER_CHANNEL] = _is_spoiler(channel) or channel.get("parent_id") in known
 
 
 def _is_spoiler(channel: Payload) -> bool:
