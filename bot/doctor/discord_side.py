@@ -18,10 +18,10 @@ from bot.delivery.discord_requests import RateGuard
 from bot.doctor.findings import Finding, well, wrong
 from bot.domain.errors import BotError, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.client import intents
+from bot.front.features import new_tree
 from bot.front.gateway.address import use_address
 from bot.front.gateway.command_tree import Tree
 from bot.front.gateway.translator import CatalogueTranslator
-from bot.front.tree import new_tree
 from bot.process.proxies import ProxyConnector
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import connect_database, has_tables

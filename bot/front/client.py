@@ -22,7 +22,7 @@ from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
 from bot.front.answers.answers import Counting
 from bot.front.answers.controls import pressed, submitted
-from bot.front.features import BUTTONS, FORMS
+from bot.front.features import BUTTONS, FORMS, define, new_tree
 from bot.front.gateway.connections import GatewayConnections, SessionStarts
 from bot.front.gateway.spoiler_channels import SpoilerChannels
 from bot.front.gateway.translator import CatalogueTranslator
@@ -30,9 +30,8 @@ from bot.front.recipes.keywords import Keywords, keywords_of
 from bot.front.results.favourites import react
 from bot.front.services.from_configuration import attachments_of, configured_services, rates_of
 from bot.front.services.request import Interaction, Request, Services
-from bot.front.tree import define, new_tree
+from bot.front.uploads.attachments import WaitingRoom
 from bot.front.uploads.resolver import Resolver
-from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.process.proxies import ProxyConnector

@@ -1,4 +1,4 @@
-"""The features of the bot in Discord: each command with its menu, buttons and forms.
+"""The features of the bot: each command with its menu, buttons and forms, and the tree of all commands.
 
 All that a button knows is in its id, most often a job's id, so it survives restarts. The buttons of a kept
 recipe or form are exceptions: their ids are keys of what this process keeps in memory
@@ -10,39 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import discord
+from discord.app_commands import AppCommandContext, AppInstallationType
+from discord.utils import MISSING
+
+from bot.config import Config
 from bot.front.answers import controls
 from bot.front.answers.controls import Button, Form, Menu
 from bot.front.commands import (
-    audit,
     cancel,
     help,  # noqa: A004 - the command's name
     history,
     imagine,
-    known,
     limits,
     made_by_ai,
-    moderate,
     paint_from,
-    policy,
     privacy,
     queue,
-    report,
-    review,
-    rules,
-    session,
     settings,
-    show,
     stats,
     style,
     use_recipe,
-    whose,
     wildcard,
 )
-from bot.front.gateway.command_tree import Command, Group, MessageMenu
-from bot.front.moderators import clearance, decisions
+from bot.front.gateway.command_tree import Command, Group, MessageMenu, Tree
+from bot.front.moderators import audit, known, moderate, policy, report, review, rules, whose
 from bot.front.requests import permutations
-from bot.front.results import delete, more, originals, publish, remix, repeats
-from bot.front.sessions import opening
+from bot.front.results import more, originals, remix, removal, repeats
+from bot.front.sessions import opening, session
 from sdjax_engine.request import Offer
 
 
@@ -58,18 +53,18 @@ class Feature:
 FEATURES = (
     Feature(command=queue.queue_command),
     Feature(command=history.history_command, controls=history.CONTROLS),
-    Feature(command=show.show_command),
+    Feature(command=history.show_command),
     Feature(command=stats.stats_command),
     Feature(command=cancel.cancel_command, controls=cancel.CONTROLS),
     Feature(command=settings.settings_command, controls=settings.CONTROLS),
     Feature(command=style.style_group, controls=style.CONTROLS),
     Feature(command=wildcard.wildcard_group, controls=wildcard.CONTROLS),
     Feature(command=rules.rules_group, controls=rules.CONTROLS),
-    Feature(command=review.review_group, controls=(*review.CONTROLS, *decisions.CONTROLS)),
+    Feature(command=review.review_group, controls=review.CONTROLS),
     Feature(command=session.session_group, controls=(*session.CONTROLS, *opening.CONTROLS)),
     Feature(command=privacy.privacy_command, controls=privacy.CONTROLS),
     Feature(command=limits.limits_command),
-    Feature(command=moderate.moderate_group, controls=clearance.CONTROLS),
+    Feature(command=moderate.moderate_group, controls=moderate.CONTROLS),
     Feature(command=policy.policy_group, controls=policy.CONTROLS),
     Feature(command=audit.audit_command, controls=audit.CONTROLS),
     Feature(command=whose.whose_command),
@@ -86,8 +81,7 @@ FEATURES = (
     Feature(controls=remix.CONTROLS),
     Feature(controls=more.CONTROLS),
     Feature(controls=originals.CONTROLS),
-    Feature(controls=publish.CONTROLS),
-    Feature(controls=delete.CONTROLS),
+    Feature(controls=removal.CONTROLS),
 )
 """/imagine and /help have parameters: `commands` adds them. The commands are in the order of /help."""
 
@@ -117,3 +111,31 @@ def other_commands(hosts: str = "manage_events") -> list[Command | Group]:
 def menus() -> list[MessageMenu]:
     """Return the commands in the menu of every message."""
     return [feature.menu() for feature in FEATURES if feature.menu is not None]
+
+
+def new_tree(client: discord.Client, config: Config, offers: Sequence[Offer]) -> Tree:
+    """Return the tree of the commands for these offers; people may install them if so configured."""
+    # Discord accepts contexts and integration types only with global commands.
+    user = config.discord.user_install
+    everywhere = not config.discord.guild_ids
+    contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
+    tree = Tree(
+        client,
+        allowed_contexts=contexts if everywhere else MISSING,
+        allowed_installs=AppInstallationType(guild=True, user=user or None) if everywhere else MISSING,
+    )
+    define(tree, config, offers)
+    return tree
+
+
+def define(tree: Tree, config: Config, offers: Sequence[Offer]) -> None:
+    """Replace the commands in the tree by those of these offers."""
+    guilds = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
+    everywhere: list[discord.Object | None] = [None]
+    for guild in guilds or everywhere:
+        tree.clear_commands(guild=guild)
+    keywords, hosts = bool(config.prompts.keywords_file), config.sessions.host_permission
+    for command in (*commands(offers, keywords=keywords, hosts=hosts), *menus()):
+        if guilds:
+            command.allowed_contexts = command.allowed_installs = None
+        tree.add_command(command, guilds=guilds or MISSING)

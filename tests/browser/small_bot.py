@@ -10,7 +10,7 @@ from discord import app_commands
 from PIL import Image
 
 from bot.front.gateway.command_tree import FileCommand
-from bot.front.uploads.sent_file import FILE_TYPES
+from bot.front.uploads.messages import FILE_TYPES
 
 KOREAN = {
     "Paint a picture": "그림을 그립니다",

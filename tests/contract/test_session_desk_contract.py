@@ -38,7 +38,7 @@ async def vote(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> G
     async def drawn(*_: Any) -> list[Any]:
         return []
 
-    monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
+    monkeypatch.setattr("bot.front.sessions.posts.draw", drawn)
     await voting(store, clock)
     (session,) = await store.showing.keep("one", ttl=3000.0)
     (post,) = await store.posts.claim("one", limit=9)

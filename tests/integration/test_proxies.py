@@ -25,10 +25,9 @@ from bot.app import front
 from bot.config import Config
 from bot.doctor.discord_side import DiscordSide
 from bot.domain.errors import UserMistake
-from bot.front.uploads.attachments import Attachments
+from bot.front.uploads.attachments import Attachments, WaitingRoom
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.untrusted_picture import Limits
-from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 from bot.process.proxies import ProxyConnector, proxy_of
 from bot.process.shutdown import Shutdown

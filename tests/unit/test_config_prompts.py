@@ -8,7 +8,7 @@ import pytest
 
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
-from bot.front.recipes.preferences import check
+from bot.front.recipes.options import check
 
 GOOD = """
 [[styles]]

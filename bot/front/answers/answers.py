@@ -27,7 +27,7 @@ from bot.delivery.uploads import SURE_LIMIT
 from bot.domain.errors import DiscordUnavailable, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.answers.modals import filled_with
 from bot.front.services.request import Answered, Interaction, Request
-from bot.front.uploads.sent_file import SentFile
+from bot.front.uploads.messages import SentFile
 from bot.telemetry.metrics import FrontMetrics
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown

@@ -23,8 +23,7 @@ from bot.domain.errors import UserMistake
 from bot.front.answers.answers import RETRY, answer, give_back, open_form, report
 from bot.front.answers.modals import Filled
 from bot.front.services.request import Request
-from bot.front.uploads.message_pictures import file_name
-from bot.front.uploads.sent_file import SentFile
+from bot.front.uploads.messages import SentFile, file_name
 from bot.store.rows.jobs import LARGEST_ID
 from bot.telemetry.tracing import about
 

@@ -9,7 +9,7 @@ import discord
 
 from bot.domain.holds import MOST_REASON
 from bot.front.services.request import FormPayload
-from bot.front.uploads.sent_file import FILE_TYPES, PICTURES
+from bot.front.uploads.messages import FILE_TYPES, PICTURES
 from bot.texts.catalogue import Texts
 
 MAX_TITLE = 45  # characters

@@ -1,1 +1,1 @@
-"""The commands, one to a module: a thin skin over functions that need no Discord."""
+"""Everybody's commands, one to a module: a thin skin over functions that need no Discord."""

@@ -15,7 +15,7 @@ from bot.domain.jobs import Job
 from bot.front.answers.answers import acknowledge, acknowledge_press
 from bot.front.answers.controls import Button, Menu
 from bot.front.answers.permissions import asker, moderates, moderator_of
-from bot.front.commands.naming import request_facts, request_name, request_words
+from bot.front.commands.queue import request_facts, request_name, request_words
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
 from bot.front.services.request import Request

@@ -1,4 +1,4 @@
-"""`/history`: a person's jobs, newest first, a page at a time, to that person alone."""
+"""`/history`: a person's jobs, newest first, a page at a time; `/show`: one of them by its short id."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import discord
+from discord import app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.delivery.content import ButtonContent, Choice, MenuContent, MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
-from bot.domain.errors import MissingArtifact, StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Job, Showing, State
 from bot.front.answers.answers import acknowledge, acknowledge_press
 from bot.front.answers.controls import Button, Menu
 from bot.front.answers.pages import NEWER, OLDER, turned
-from bot.front.commands.naming import MAX_NAME, request_facts, request_words
-from bot.front.commands.queue import standing
+from bot.front.commands.queue import MAX_NAME, request_facts, request_name, request_words, standing
 from bot.front.gateway.command_tree import Command, Option, make_command
-from bot.front.recipes.options import clean
+from bot.front.recipes.options import MAX_CHOICES, clean
 from bot.front.results.contact_sheet import contact_sheet
-from bot.front.results.shown_again import can_be_shown, may_be_pictured, show_again
+from bot.front.results.shown_again import can_be_shown, may_be_pictured, show_again, tile_of
 from bot.front.services.request import Request, Services
 from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts
@@ -38,7 +38,7 @@ MAX_SEARCH = 32  # characters; they are part of the ids of buttons, which have a
 SHOWN_PROMPT = 80
 SHOW = "history_show"  # the menu of results to show again
 SHEET = "history.jpg"
-TILE_SECONDS = 5.0  # that a page waits for its pictures
+SUGGESTED_FROM = 50  # of the person's newest requests
 
 
 @dataclass(frozen=True)
@@ -114,18 +114,6 @@ async def _tile(services: Services, job: Job | None) -> bytes | None:
         return None
     names = (image.artifact for image in job.images if image.showing is Showing.SHOW)
     return await tile_of(services, next(filter(None, names), None))
-
-
-async def tile_of(services: Services, name: str | None) -> bytes | None:
-    """Return the file of this name for a contact sheet; None where it cannot be read soon."""
-    if name is None:
-        return None
-    try:
-        async with asyncio.timeout(TILE_SECONDS):
-            return await services.artifacts.get(name)
-    except (MissingArtifact, StoreUnavailable, TimeoutError) as error:
-        log.info("a contact sheet lacks a picture: %r", error)
-        return None
 
 
 async def page_of(jobs: Jobs, user_id: int, look: Look = EVERYTHING, way: str = "", key: int = 0) -> Page:
@@ -279,3 +267,42 @@ CONTROLS = (
     ),
     Menu(template=SHOW, act=show_chosen),
 )
+
+
+def show_command() -> Command:
+    """The command."""
+    job = Option(
+        name="job",
+        description=locale_str("The result's short id: see Info or the file name."),
+        kind=Range[str, 1, 100],
+        required=True,
+        autocomplete=suggest_results,
+    )
+    return make_command(
+        name="show",
+        description=locale_str("Show a result again with its buttons, to you alone."),
+        run=show,
+        options=[job],
+    )
+
+
+async def show(request: Request, *, job: str) -> None:
+    """Show the result of this id, as typed."""
+    await show_again(request, job.strip().lower())
+
+
+async def suggest_results(request: Request, typed: str) -> list[app_commands.Choice[str]]:
+    """Suggest the person's own newest results whose words or ids have what was typed."""
+    services = request.services
+    texts, now = request.texts, services.clock()
+    try:
+        jobs = await services.store.jobs.history(request.person.id, limit=SUGGESTED_FROM)
+    except StoreUnavailable:
+        return []
+    wanted = typed.strip().casefold()
+    found = [
+        app_commands.Choice(name=request_name(job, now=now, texts=texts, named=False), value=job.id)
+        for job in jobs
+        if can_be_shown(job) and (wanted in job.recipe.prompt.casefold() or job.id.startswith(wanted))
+    ]
+    return found[:MAX_CHOICES]

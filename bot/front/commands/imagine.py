@@ -31,14 +31,13 @@ from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
 from bot.front.requests.defaults import model_here, name_left_out, preferred
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
+from bot.front.requests.library import drawn, suggest_styles
 from bot.front.requests.pasted_recipe import Pasted, filled_from, name_differences
 from bot.front.requests.permutations import ask_permutations, imagine_form
 from bot.front.requests.recipe_form import recipe_fields, recipe_form
-from bot.front.requests.server_styles import suggest_styles
-from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.request import Request
-from bot.front.uploads.sent_file import PICTURES, SentFile
+from bot.front.uploads.messages import PICTURES, SentFile
 from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (

@@ -11,7 +11,7 @@ from bot.delivery.quota_lines import quota_line
 from bot.domain.quotas import Left
 from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.gateway.command_tree import Command, make_command
-from bot.front.moderators.policy_lines import counted, key_line
+from bot.front.moderators.policy import counted, key_line
 from bot.front.recipes.options import size_name
 from bot.front.services.request import Request
 from bot.front.services.standing import Standing

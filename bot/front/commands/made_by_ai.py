@@ -14,8 +14,7 @@ from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.services.request import Request, patiently
 from bot.front.uploads.attachments import Turn
-from bot.front.uploads.message_pictures import MessagePicture, pictures_among
-from bot.front.uploads.messages import files_of, of_message, result_of
+from bot.front.uploads.messages import MessagePicture, files_of, of_message, pictures_among, result_of
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
 from bot.provenance.payload import digits_of
 from bot.texts.catalogue import Texts

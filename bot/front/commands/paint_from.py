@@ -23,14 +23,16 @@ from bot.front.requests.intake import accept, announce, check_caps, enqueue, rep
 from bot.front.requests.recipe_form import as_in_imagine, in_time, mask_field, recipe_fields
 from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.request import Request
-from bot.front.uploads.message_pictures import (
+from bot.front.uploads.messages import (
     MessagePicture,
     MessagePictures,
+    SentFile,
+    files_of,
+    of_message,
     pictures_among,
     pictures_of_job,
+    result_of,
 )
-from bot.front.uploads.messages import files_of, of_message, result_of
-from bot.front.uploads.sent_file import SentFile
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"

@@ -1,4 +1,4 @@
-"""`/queue`: the waiting and running jobs in fair order, with estimated times."""
+"""`/queue`: the waiting and running jobs in fair order, with estimated times; jobs in a few plain words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from bot.domain.positions import Position
 from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import Command, make_command
+from bot.front.recipes.options import clean
 from bot.front.services.request import Request
 from bot.store.queue.batches import Batch
 from bot.store.queue.jobs import Jobs
-from bot.texts.catalogue import Texts
-from bot.texts.markup import shown
+from bot.texts.catalogue import SEPARATOR, Texts
+from bot.texts.markup import shown, tidy
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80
 SHOWN_LANES, SHOWN_SEATS, SHOWN_PEOPLE = 4, 16, 8
 SEAT, FREE_SEAT = "■", "□"
+MAX_NAME = 100  # characters of a suggestion, and of a choice's label and description
 
 
 def queue_command() -> Command:
@@ -180,3 +182,38 @@ def standing(job: Job, position: Position | None, texts: Texts) -> str:
         start=texts.duration(position.seconds),
         end=texts.duration(position.end),
     )
+
+
+def request_words(job: Job, texts: Texts, *, secret: bool) -> str:
+    """Return the words of the request, or “private” if `secret`."""
+    if secret:
+        return texts.gettext("private")
+    return _cut(tidy(clean(job.recipe.prompt)), MAX_NAME)
+
+
+def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
+    """Return the owner if `named`, the number of pictures, the age, and the state of an active request."""
+    work = job.work
+    facts = [
+        texts.ngettext("{count} picture", "{count} pictures", work.count),
+        texts.age(now - job.created_at),
+    ]
+    if job.state is State.WAITING:
+        facts.append(texts.gettext("waiting"))
+    elif job.state is State.RUNNING:
+        facts.append(texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps))
+    if named:
+        facts.insert(0, _cut(tidy(job.origin.user_name), 30) or str(job.origin.user_id))
+    return _cut(texts.line(texts.joined(facts)), MAX_NAME)
+
+
+def request_name(job: Job, *, now: float, texts: Texts, named: bool) -> str:
+    """Return all facts on one line, the words last; another person's private words are left out."""
+    facts = request_facts(job, now=now, texts=texts, named=named)
+    words = request_words(job, texts, secret=named and job.origin.private)
+    room = MAX_NAME - len(facts) - len(SEPARATOR) - len(texts.isolated(""))
+    return facts if room < 1 else f"{facts}{SEPARATOR}{texts.isolated(_cut(words, room))}"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -14,13 +14,12 @@ from bot.front.answers.answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.controls import Form
 from bot.front.answers.modals import choice_field, modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
-from bot.front.recipes.options import MAX_CHOICES, reported_with, size_name
-from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
+from bot.front.recipes.options import MAX_CHOICES, NEGATIVE_PROMPT, check, nearest, reported_with, size_name
 from bot.front.recipes.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE
 from bot.front.requests.intake import owners_of
+from bot.front.requests.library import style_of
 from bot.front.requests.recipe_form import SIZE
-from bot.front.requests.server_styles import style_of
 from bot.front.requests.words import check_texts
 from bot.front.services.request import Request, patiently
 from bot.store.people.preferences import PREVIEWS, Owner, Scope

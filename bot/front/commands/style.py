@@ -18,11 +18,10 @@ from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.answers.permissions import kept_server, sees
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
-from bot.front.recipes.options import MAX_CHOICE, reported_with
-from bot.front.recipes.preferences import check
+from bot.front.recipes.options import MAX_CHOICE, check, reported_with
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
-from bot.front.requests.server_styles import style_of, styles_of, suggest_styles
+from bot.front.requests.library import style_of, styles_of, suggest_styles
 from bot.front.requests.words import check_texts
 from bot.front.services.request import Request, patiently
 from bot.store.library.named import key_of

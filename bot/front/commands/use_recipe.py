@@ -30,9 +30,20 @@ from bot.front.requests.recipe_form import (
     recipe_of,
 )
 from bot.front.services.request import Request
-from bot.front.uploads.message_pictures import file_name
-from bot.front.uploads.message_recipes import MessageRecipe, read_file, read_texts, recipe_settings, telling
-from bot.front.uploads.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
+from bot.front.uploads.messages import (
+    MessageFile,
+    MessageRecipe,
+    check_no_sheet,
+    file_name,
+    files_of,
+    of_message,
+    read_file,
+    read_texts,
+    recipe_settings,
+    result_of,
+    telling,
+    texts_of,
+)
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown

@@ -21,7 +21,7 @@ from bot.front.recipes.wildcard import (
     unknown_wildcard,
     wildcard_name,
 )
-from bot.front.requests.server_wildcards import suggest_wildcards, wildcards_of
+from bot.front.requests.library import suggest_wildcards, wildcards_of
 from bot.front.requests.words import check_texts
 from bot.front.services.request import Request, patiently
 from bot.store.library.named import key_of

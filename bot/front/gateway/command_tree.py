@@ -18,7 +18,7 @@ from bot.domain.errors import CommandsRefused
 from bot.front.answers.answers import answer
 from bot.front.gateway.registration import refusal, unchanged
 from bot.front.services.request import Interaction, Request
-from bot.front.uploads.sent_file import FILE_TYPES
+from bot.front.uploads.messages import FILE_TYPES
 
 log = logging.getLogger(__name__)
 

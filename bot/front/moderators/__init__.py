@@ -1,1 +1,1 @@
-"""What moderators see and decide, as data and as forms."""
+"""The moderators' commands, one to a module: what they see and decide, and members' reports."""

@@ -1,4 +1,4 @@
-"""Turns typed options into a recipe, or into one sentence that says what to change; no Discord here."""
+"""Typed options and preferences: a recipe, or one sentence that says what to change; no Discord here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.expansion import SIGNS
@@ -70,6 +70,9 @@ OPTION_OF_FLAG: Final = MappingProxyType(
     }
 )
 """Options of other bots that people type into a prompt, and the option of /imagine that does the same."""
+NEGATIVE_PROMPT = "negative_prompt"
+ORDER = ("model", "size", "steps", "guidance", "sampler", "lora", "variants", NEGATIVE_PROMPT)
+"""The order in which preferences are filled in: the model comes first, because suitability depends on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,3 +446,33 @@ def hints_of(prompt: str) -> Iterator[Hint]:
             yield Hint(typed=flag[0], option=option)
     for tag in tags_in(prompt):
         yield Hint(typed=tag, option=LORA)
+
+
+def nearest(preferred: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of several owners, the nearest first, as one."""
+    return {name: value for options in reversed(preferred) for name, value in options.items()}
+
+
+def filled_in(asked: Asked, options: Mapping[str, Any], offers: Sequence[Offer]) -> tuple[Asked, list[str]]:
+    """Return `asked` with preferred options in place of those left out, and the names of unsuitable ones.
+
+    An option is unsuitable if the request would be refused with it, such as a size of another model.
+    """
+    unsuitable = []
+    for name in ORDER:
+        if name not in options or getattr(asked, name) is not None:
+            continue
+        tried = replace(asked, **{name: options[name]})
+        try:
+            parse(tried, offers)
+        except (InvalidRequest, UserMistake):
+            unsuitable.append(name)
+        else:
+            asked = tried
+    return asked, unsuitable
+
+
+def check(options: Mapping[str, Any], offers: Sequence[Offer]) -> None:
+    """Raise as `parse` where no request could have these options."""
+    known = {field.name for field in fields(Asked)}
+    parse(Asked(prompt="a picture", **{name: options[name] for name in options if name in known}), offers)

@@ -10,11 +10,10 @@ from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE
 from bot.domain.jobs import Recipe
 from bot.front.answers.answers import add
-from bot.front.recipes.options import Asked, parse
-from bot.front.recipes.preferences import NEGATIVE_PROMPT, filled_in, nearest
+from bot.front.recipes.options import NEGATIVE_PROMPT, Asked, filled_in, nearest, parse
 from bot.front.recipes.style import STYLE
 from bot.front.requests.intake import preferences_of
-from bot.front.requests.server_styles import use_style
+from bot.front.requests.library import use_style
 from bot.front.requests.words import check_texts
 from bot.front.services.request import Request
 

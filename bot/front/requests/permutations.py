@@ -26,8 +26,8 @@ from bot.front.recipes.style import placed
 from bot.front.recipes.wildcard import read_few
 from bot.front.requests.defaults import name_left_out, preferred
 from bot.front.requests.intake import accept, announce, enqueue, preferences_of
+from bot.front.requests.library import written_out
 from bot.front.requests.recipe_form import as_in_imagine, recipe_fields, text_above
-from bot.front.requests.server_wildcards import written_out
 from bot.front.services.request import Request
 from bot.moderation.limits import places_of
 from bot.texts.catalogue import Texts

@@ -27,7 +27,7 @@ from bot.front.recipes.options import (
 from bot.front.recipes.settings_line import options_line, settings_in, settings_of
 from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.intake import repeatable
-from bot.front.requests.server_styles import style_of
+from bot.front.requests.library import style_of
 from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer

@@ -1,4 +1,4 @@
-"""The picture that a request starts from: fetched, cleaned and kept with the job."""
+"""Pictures that people send: fetched, cleaned, compared with blocked ones, and kept with the job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bot.domain.errors import StoreUnavailable, UserMistake
+from bot.domain.hashes import hash_of_file
 from bot.domain.jobs import Recipe
 from bot.files import KeptFile
 from bot.front.recipes.options import Asked, find_offer, start_from
-from bot.front.requests.picture_checks import refuse_blocked
-from bot.front.services.request import Request, Services
-from bot.front.uploads.sent_file import SentFile
+from bot.front.services.request import Request, Services, patiently
+from bot.front.uploads.messages import SentFile
 from bot.front.uploads.untrusted_picture import Picture
 from sdjax_engine.errors import InvalidRequest
 
@@ -98,3 +98,26 @@ async def _clean(
         return image, hole
     await refuse_blocked(request, picture.png, what=image.what)
     return picture, hole
+
+
+async def clean_sent(request: Request, file: SentFile) -> bytes:
+    """Fetch a file and return it cleaned; raises UserMistake and InvalidRequest."""
+    attachments = request.services.attachments
+    async with attachments.turn(request.sender) as turn:
+        picture = await attachments.picture(file.address, what=file.what, turn=turn)
+    return picture.png
+
+
+async def hash_sent(request: Request, file: SentFile) -> int:
+    """Fetch and clean a file, and return its hash; raises as `clean_sent`."""
+    png = await clean_sent(request, file)
+    return await request.services.hashing.run(hash_of_file, png)
+
+
+async def refuse_blocked(request: Request, png: bytes, *, what: str) -> None:
+    """Raise UserMistake `start_known` for a cleaned picture that is blocked here, or like a blocked one."""
+    services = request.services
+    number = await services.hashing.run(hash_of_file, png)
+    blocking = services.store.known.blocking
+    if await patiently(blocking, request.guild_id, number) is not None:
+        raise UserMistake("start_known", what=what)

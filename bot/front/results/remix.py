@@ -32,7 +32,7 @@ from bot.front.requests.recipe_form import (
 )
 from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.request import Request
-from bot.front.uploads.sent_file import SentFile
+from bot.front.uploads.messages import SentFile
 from bot.texts.catalogue import Texts
 
 IMAGE, STRENGTH = "image", "strength"

@@ -1,13 +1,14 @@
-"""Jobs that come from a result: the same recipe again, variations, an enlargement, one picture alone."""
+"""Jobs that come from a result: the same again, variations, an enlargement, one picture, a publication."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from bot.delivery.content import PICK, SINGLE, VARY
-from bot.domain.errors import UnknownJob
+from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.jobs import Descent, Job, Origin, Recipe
 from bot.front.answers.controls import Button, Menu
+from bot.front.answers.permissions import may_be_seen
 from bot.front.recipes.options import find_offer, random_seed
 from bot.front.recipes.variations import enlarged, varied, varied_near
 from bot.front.requests.intake import (
@@ -90,6 +91,22 @@ async def _accepted(
     return origin, await repeatable(request, job_id)
 
 
+async def publish(request: Request, job_id: str) -> None:
+    """Store a public copy of the result; the outbox delivers it to the channel of the press.
+
+    Raises NotYours for another person's job, and UserMistake `publish_restricted` for pictures of an
+    age-restricted channel anywhere else.
+    """
+    parent = parent_of(request, job_id, Descent.PUBLICATION)
+    origin = await accept(request, private=False, parent=parent, paints=False)
+    job = await request.services.store.jobs.get(job_id)
+    if job.origin.user_id != request.person.id:
+        raise NotYours(job=job_id)
+    if not may_be_seen(request, job):
+        raise UserMistake("publish_restricted")
+    await copy(request, job, origin)
+
+
 _PICTURE = r":(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"
 CONTROLS = (
     Button(template=r"again:(?P<job_id>[0-9a-z]+)", act=paint_again),
@@ -97,4 +114,5 @@ CONTROLS = (
     Button(template=f"enlarge{_PICTURE}", act=enlarge),
     Button(template=f"single{_PICTURE}", act=show_single),
     Menu(template=rf"{PICK}:(?P<job_id>[0-9a-z]+):(?P<kind>{SINGLE}|{VARY})", act=pick),
+    Button(template=r"publish:(?P<job_id>[0-9a-z]+)", act=publish),
 )

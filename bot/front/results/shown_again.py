@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import logging
 from collections.abc import Callable
 
 import discord
@@ -11,11 +13,15 @@ from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
-from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.domain.errors import MissingArtifact, StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import Job, State, lacking
 from bot.front.answers.answers import acknowledge, send_within_limits
 from bot.front.answers.permissions import may_be_seen, may_repeat
-from bot.front.services.request import Request
+from bot.front.services.request import Request, Services
+
+log = logging.getLogger(__name__)
+
+TILE_SECONDS = 5.0  # that a page waits for its pictures
 
 
 def can_be_shown(job: Job) -> bool:
@@ -88,3 +94,15 @@ async def _files(request: Request, content: MessageContent, limit: int) -> list[
         )
         made.append(MessageFile(fitted.data, picture.stem + fitted.suffix))
     return made
+
+
+async def tile_of(services: Services, name: str | None) -> bytes | None:
+    """Return the file of this name for a contact sheet; None where it cannot be read soon."""
+    if name is None:
+        return None
+    try:
+        async with asyncio.timeout(TILE_SECONDS):
+            return await services.artifacts.get(name)
+    except (MissingArtifact, StoreUnavailable, TimeoutError) as error:
+        log.info("a contact sheet lacks a picture: %r", error)
+        return None

@@ -1,1 +1,1 @@
-"""The services that commands and buttons call."""
+"""A request, what applies to its person, and the services that answer it."""

@@ -8,11 +8,10 @@ from bot.config import Config
 from bot.domain.quotas import Caps
 from bot.front.recipes.keywords import Keywords
 from bot.front.services.standing import Operator
-from bot.front.uploads.attachments import Attachments
+from bot.front.uploads.attachments import Attachments, WaitingRoom
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.untrusted_picture import Limits
-from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
 from bot.store.library.styles import Style

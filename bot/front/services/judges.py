@@ -1,4 +1,4 @@
-"""Judging people's texts: the threads in which they are judged, and Discord's AutoMod rules.
+"""Judges of people's texts: the threads in which texts are judged, and Discord's AutoMod rules.
 
 What one text costs depends on the rules, patterns, styles and lists of a server, which its moderators choose.
 So a text has a limit of processor time, and a server a share of the threads.

@@ -30,8 +30,7 @@ from bot.front.services.judges import AutomodCache, Judging
 from bot.front.services.kept_values import KeptValues
 from bot.front.services.standing import Operator, ServerCache, Standing
 from bot.front.uploads.attachments import Attachments
-from bot.front.uploads.message_pictures import MessagePictures
-from bot.front.uploads.message_recipes import MessageRecipe
+from bot.front.uploads.messages import MessagePictures, MessageRecipe
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender, offers_within
 from bot.process.retries import while_unavailable

@@ -1,1 +1,1 @@
-"""Group sessions in Discord: who may lead them, and what they show."""
+"""Group sessions in Discord: the commands, who may lead them, and what they show."""

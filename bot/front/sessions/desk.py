@@ -19,10 +19,9 @@ from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.services.request import Services
-from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
-from bot.front.sessions.posts import GONE, REFUSED_SECONDS, SessionPosts
+from bot.front.sessions.posts import GONE, REFUSED_SECONDS, SessionPosts, renew_ballots
 from bot.store.rows.sessions import GroupSession, Phase, Post
 from bot.store.store import Store
 from bot.texts.catalogue import Texts

@@ -1,4 +1,4 @@
-"""The outbox of the posts of sessions: sheets, which lose their ballot later, results and archives."""
+"""The posts of sessions: their outbox, and ballots, which are edited while a vote is under way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.front.sessions.couriers import Courier, File
 from bot.front.sessions.pages import announcement, mark_of, results, sheet, winners
 from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
-from bot.store.rows.sessions import GroupSession, Post, PostKind
+from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind
 from bot.store.sessions.boards import Entry
 from bot.store.sessions.posts import SENT, DuePost
 from bot.store.store import Store
@@ -274,3 +274,28 @@ class _Sending:
             mark=f"{mark_of(self._post)}{self._number}{self._suffix}",
             again=self._again,
         )
+
+
+async def renew_ballots(
+    services: Services, courier: Courier, session: GroupSession, shown: dict[int, MessageContent]
+) -> None:
+    """Edit each ballot that would differ from its content in `shown`, by the id of its post.
+
+    A ballot that is not in `shown` is edited once. Raises Refused, DeliveryDelayed and StoreUnavailable.
+    """
+    if session.phase is Phase.VOTING:
+        # After the end of the vote, a ballot that has lost its buttons must not get them back.
+        session = await services.store.sessions.get(session.id)
+    if session.phase is not Phase.VOTING:
+        shown.clear()
+        return
+    posts = await services.store.posts.ballots(session)
+    if not posts:
+        return
+    pictures = await pictures_of(services, session, posts[0])
+    for post in posts:
+        content = pictures.sheet(session, post)
+        if content != shown.get(post.id):
+            files = await draw(services, content, pictures, post)
+            await courier.edit_posted(session, content, mark=mark_of(post), files=files)
+            shown[post.id] = content

@@ -1,4 +1,4 @@
-"""Fetches attachments: from Discord's hosts only, within a size and a time."""
+"""Fetches attachments: from Discord's hosts only, within a size and a time, some at a time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Container, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
+from weakref import WeakValueDictionary
 
 import aiohttp
 from yarl import URL
@@ -18,7 +19,6 @@ from bot.domain.errors import UserMistake
 from bot.front.uploads.decoder import Decoder
 from bot.front.uploads.resolver import PublicResolver, Resolver
 from bot.front.uploads.untrusted_picture import Limits, Picture, Unfit, check_length
-from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
 from bot.process.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.provenance.inspection import Mark
@@ -221,3 +221,48 @@ def _is_within(address: str, origins: frozenset[URL], folders: Container[str]) -
         return url.origin() in origins and folder in folders and ".." not in url.parts and url.user is None
     except (ValueError, IndexError):
         return False
+
+
+class WaitingRoom:
+    """Admits `places` requests with files at once; a person may have an eighth of them, a server half.
+
+    `places` may change. Admitted requests of different people run side by side, because a host that answers
+    slowly must keep nobody else waiting. A person's requests run one at a time.
+    """
+
+    def __init__(self, *, places: int) -> None:
+        self.places = places
+        self._people: Counter[int] = Counter()
+        self._servers: Counter[int] = Counter()
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, sender: Sender) -> AsyncIterator[None]:
+        """Wait for a turn and hold it until left; raises UserMistake `files_busy` where no place is free."""
+        self._enter(sender)
+        turn = self._turns.get(sender.user_id)
+        if turn is None:
+            turn = self._turns[sender.user_id] = asyncio.Lock()
+        try:
+            async with turn:
+                yield
+        finally:
+            self._leave(sender)
+
+    def _enter(self, sender: Sender) -> None:
+        full = self._people.total() >= self.places
+        full = full or self._people[sender.user_id] >= max(1, self.places // 8)
+        if sender.guild_id is not None:
+            full = full or self._servers[sender.guild_id] >= max(1, self.places // 2)
+        if full:
+            raise UserMistake("files_busy")
+        self._people[sender.user_id] += 1
+        if sender.guild_id is not None:
+            self._servers[sender.guild_id] += 1
+
+    def _leave(self, sender: Sender) -> None:
+        for counts, key in ((self._people, sender.user_id), (self._servers, sender.guild_id)):
+            if key is not None:
+                counts[key] -= 1
+                if not counts[key]:
+                    del counts[key]

@@ -7,7 +7,7 @@ the messages that it forwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,7 +19,16 @@ import discord
 
 from bot.delivery.content import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
 from bot.domain.errors import UserMistake
+from bot.domain.jobs import Job, Showing
+from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.front.recipes.settings_line import options_line
+from bot.generation_data import GenerationData, NoGenerationData, read_picture, read_text
+from bot.generation_data.data import MAX_BYTES
 from bot.generation_data.fields import text_of_fields
+from bot.texts.catalogue import Texts
+from bot.texts.markup import tidy
+from sdjax_engine.images import grid_shape
+from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
 RESULT_IDS = ("again", "cancel", "delete", "remix", ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY)
 """The first words of the ids of buttons that a result has."""
@@ -31,6 +40,10 @@ FENCE = "```"
 OF_MESSAGE = {"picture_gone": "message_file_gone", "picture_unreachable": "message_file_unreachable"}
 
 Part = discord.Message | discord.MessageSnapshot
+FILE_TYPES = "file_types"  # Discord's field; discord.py 2.7 lacks it
+PICTURES = ("image",)  # the types of files that are pictures, as Discord calls them
+TOLD = frozenset({"generation_data_graph", "generation_data_version", "generation_data_long"})
+"""The mistakes in a message's text that are reported: other mistakes occur in any text."""
 
 
 class Kind(Enum):
@@ -191,3 +204,169 @@ def _walk(components: Iterable[Any]) -> Iterator[Any]:
         accessory = getattr(component, "accessory", None)
         if accessory is not None:
             yield accessory
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentFile:
+    """A file at an address that Discord gave, and what it is called in the sentences about it.
+
+    `size` is in bytes, as Discord says; None where it is unknown.
+    """
+
+    address: str
+    what: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePicture:
+    """A picture: at an address that Discord gave, or the picture at `index` of a job of this bot.
+
+    `name` is plain text for a menu. `size` is in bytes, None where it is unknown.
+    """
+
+    name: str
+    address: str = ""
+    size: int | None = None
+    index: int = 0
+
+    @property
+    def what(self) -> str:
+        """The name of the picture in sentences."""
+        return f"“{self.name}”"
+
+    @property
+    def sent(self) -> SentFile:
+        """The file at the picture's address."""
+        return SentFile(address=self.address, what=self.what, size=self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePictures:
+    """The pictures of one message, and whether results from them are private.
+
+    `job_id` is the job of this bot that the message shows; empty for any other message, whose pictures have
+    addresses.
+    """
+
+    pictures: tuple[MessagePicture, ...]
+    private: bool
+    job_id: str = ""
+    message_id: int
+
+
+def pictures_of_job(job: Job, texts: Texts) -> tuple[MessagePicture, ...]:
+    """Return the finished pictures of a job, without those that are held for review or withheld."""
+    found = [image for image in job.images if image.artifact and image.showing is not Showing.WITHHOLD]
+    in_one_grid = len(found) > 1 and all(image.showing is Showing.SHOW for image in found)
+    _, columns = grid_shape(len(found)) if in_one_grid else (0, 0)
+    return tuple(
+        MessagePicture(name=_name(image.index + 1, place, columns, texts), index=image.index)
+        for place, image in enumerate(found)
+    )
+
+
+def _name(number: int, place: int, columns: int, texts: Texts) -> str:
+    """Return the name of a picture, with its cell of a grid: a menu shows no pictures."""
+    if not columns:
+        return texts.gettext("Picture {number}", number=number)
+    row, column = divmod(place, columns)
+    return texts.gettext(
+        "Picture {number} (row {row}, column {column})", number=number, row=row + 1, column=column + 1
+    )
+
+
+def pictures_among(
+    files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
+) -> tuple[MessagePicture, ...]:
+    """Return the pictures among files that are `reachable`, as many as a menu can have."""
+    return tuple(_among(files, reachable, texts))[:MAX_CHOICES]
+
+
+def _among(
+    files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
+) -> Iterator[MessagePicture]:
+    number = 0
+    for file in files:
+        address = reachable(file.addresses) if file.kind is Kind.PICTURE else None
+        if address is not None:
+            number += 1
+            name = file_name(file.name) or texts.gettext("Picture {number}", number=number)
+            yield MessagePicture(name=name, address=address, size=file.size)
+
+
+def sent_file(attachment: discord.Attachment) -> SentFile:
+    """Return the file of an attachment, which sentences call by its name."""
+    return SentFile(address=attachment.url, what=f"“{file_name(attachment.filename)}”")
+
+
+def file_name(text: str) -> str:
+    """Return the name of a file as plain text on one line; empty where nothing of it is visible."""
+    name = tidy(clean(text))
+    return name if len(name) <= MAX_CHOICE else name[: MAX_CHOICE - 1] + "…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRecipe:
+    """The generation data, the name of its file (empty for a text), and whether the result is private."""
+
+    data: GenerationData
+    file: str = ""
+    private: bool = False
+
+
+def read_texts(texts: Iterable[str]) -> GenerationData | None:
+    """Return the generation data of the first text that has any; None without one.
+
+    Raises NoGenerationData where a text is generation data that cannot be used.
+    """
+    errors = []
+    for text in texts:
+        try:
+            return read_text(text)
+        except NoGenerationData as error:
+            errors.append(error)
+    told = [error for error in errors if error.message_id in TOLD]
+    if told:
+        raise told[0]
+    return None
+
+
+def read_file(kind: Kind, file: bytes) -> GenerationData:
+    """Return the generation data of a picture or of a text file; raises NoGenerationData."""
+    if kind is Kind.PICTURE:
+        return read_picture(file)
+    if len(file) > MAX_BYTES:
+        raise NoGenerationData("generation_data_long", limit=MAX_BYTES // 1024)
+    return read_text(file.decode("utf-8-sig", "replace"))
+
+
+def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception:
+    """Return the first error that is not about a file without data; `otherwise` if there is none."""
+    empty = ("generation_data_none", "generation_data_no_file")
+    told = [error for error in errors if getattr(error, "message_id", "") not in empty]
+    return told[0] if told else otherwise
+
+
+def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Texts) -> str:
+    """Return `recipe_settings` as a line."""
+    return options_line(recipe_settings(options, offers), names)
+
+
+def recipe_settings(options: Mapping[str, Any], offers: Sequence[Offer]) -> dict[str, Any]:
+    """Return the settings of fitted options, and the model's defaults for what they leave open.
+
+    A missing seed stays missing.
+    """
+    offer = next((each for each in offers if each.model == options.get("model")), offers[0])
+    width, height = offer.sizes[0]
+    values = {
+        "size": f"{width}x{height}",
+        "variants": 1,
+        "steps": offer.num_inference_steps,
+        "guidance": offer.guidance_scale,
+        "sampler": offer.sampler.value,
+        "model": offer.model,
+        **options,
+    }
+    return {**values, "sampler": SAMPLER_NAMES[Sampler(values["sampler"])]}

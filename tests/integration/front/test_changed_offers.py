@@ -120,7 +120,7 @@ async def test_commands_that_discord_refuses_for_good_are_registered_again_with_
 ) -> None:
     async with serving(lenient, store, artifacts, Config()) as served, following_offers(served):
         refused = make_command(name="paint", description=locale_str("x" * 101), run=queued)
-        monkeypatch.setattr("bot.front.tree.commands", lambda *_offers, **_options: [refused])
+        monkeypatch.setattr("bot.front.features.commands", lambda *_offers, **_options: [refused])
         (offer,) = served.bot.services.offers
         for count, samplers in enumerate([SUITED, SUITED[:1]], start=1):
             await store.offers.publish([replace(offer, samplers=samplers)])

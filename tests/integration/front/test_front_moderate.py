@@ -22,7 +22,7 @@ from serving import Served
 
 from bot.domain.jobs import Job, State
 from bot.files.erasure import forget
-from bot.front.moderators import clearance
+from bot.front.moderators import moderate
 from bot.front.results.removal import remove_message
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, GUILD_ID, PEOPLE
@@ -176,7 +176,7 @@ async def test_a_clear_goes_on_where_the_member_erases_everything_meanwhile(
         await forget(served.store.erasure, served.bot.services.files, user_id=RAVI)
         return await remove_message(client, job)
 
-    monkeypatch.setattr(clearance, "remove_message", remove)
+    monkeypatch.setattr(moderate, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     told = await mina.message_of(await mina.submit(form), is_done)
     assert said(told) == "0 requests were deleted."
@@ -200,7 +200,7 @@ async def test_a_stop_within_a_long_clear_says_how_many_requests_were_deleted(
             await served.bot.services.open_interactions.ending.wait()
         return await remove_message(client, job)
 
-    monkeypatch.setattr(clearance, "remove_message", remove)
+    monkeypatch.setattr(moderate, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     told = await mina.message_of(await mina.submit(form), is_done)
     await asyncio.gather(*stops)
@@ -228,7 +228,7 @@ async def test_a_command_that_a_stop_cannot_wait_for_says_so(
         await asyncio.Event().wait()
         return None
 
-    monkeypatch.setattr(clearance, "remove_message", remove)
+    monkeypatch.setattr(moderate, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     sent = await mina.submit(form)
     await hangs.wait()

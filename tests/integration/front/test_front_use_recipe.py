@@ -18,7 +18,7 @@ from bot.domain.jobs import Descent
 from bot.files.artifacts import Artifacts
 from bot.front.commands import use_recipe
 from bot.front.services.kept_values import KeptValues
-from bot.front.uploads.message_recipes import MessageRecipe
+from bot.front.uploads.messages import MessageRecipe
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

@@ -75,7 +75,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> None:
     command = make_command(
         name="paint", description=locale_str("Paint a picture"), run=log_in, options=[option]
     )
-    monkeypatch.setattr("bot.front.tree.commands", lambda *_offers, **_options: [command])
+    monkeypatch.setattr("bot.front.features.commands", lambda *_offers, **_options: [command])
 
 
 async def connects(config: Config, sandbox: Sandbox) -> None:

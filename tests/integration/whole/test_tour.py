@@ -25,7 +25,8 @@ from tour_sessions import hold_session
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
-from bot.front.commands import made_by_ai, paint_from, report, use_recipe, whose
+from bot.front.commands import made_by_ai, paint_from, use_recipe
+from bot.front.moderators import report, whose
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import PIL.Image
 from tour import Guest, Message, text_of
 
-from bot.front.commands import whose
+from bot.front.moderators import whose
 from bot.sandbox.community import GUILD_ID, PEOPLE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from results import shows_result
 from tour import Guest, Message, custom_ids, matches, text_of
 
-from bot.front.commands import report
+from bot.front.moderators import report
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope

@@ -22,12 +22,12 @@ from bot.front.uploads.attachments import (
     FOREIGN_SECONDS,
     PROXIES,
     Attachments,
+    WaitingRoom,
     is_attachment,
     is_proxied,
 )
 from bot.front.uploads.decoder import Decoder, Used
 from bot.front.uploads.untrusted_picture import Limits, Picture
-from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from bot.front.services.channel_kinds import IS_SPOILER_CHANNEL, NOTE, SpoilerChannels
 
 EVENTS = (

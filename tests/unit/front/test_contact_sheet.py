@@ -8,8 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from bot.front.results.contact_sheet import EMPTY, TILE, contact_sheet
-from bot.front.results.tile_names import GROUND, STRIP, is_drawable, with_name
+from bot.front.results.contact_sheet import EMPTY, GROUND, STRIP, TILE, contact_sheet, is_drawable, with_name
 
 
 def picture(width: int, height: int, colour: str, mode: str = "RGB") -> bytes:

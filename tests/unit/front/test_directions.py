@@ -18,8 +18,7 @@ from bot.domain.positions import Position
 from bot.front.answers.answers import sentence_for
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
-from bot.front.commands.naming import request_name
-from bot.front.commands.queue import Listing, queue_lines
+from bot.front.commands.queue import Listing, queue_lines, request_name
 from bot.front.features import other_commands
 from bot.texts.catalogue import Texts
 

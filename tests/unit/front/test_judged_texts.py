@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
-from bot.front.requests.server_wildcards import written_out
+from bot.front.requests.library import written_out
 from bot.front.requests.words import RULES, RulesHere, judgement
 from bot.front.services.judges import MOST_RULES, Judging
 from bot.front.services.request import Request

@@ -9,13 +9,12 @@ import pytest
 from test_review_pages import JOB
 
 from bot.front.answers.answers import MAX_PAGE
-from bot.front.commands.audit import entry_lines
-from bot.front.commands.help_for_moderators import Steps, moderators_help
-from bot.front.commands.moderate import restriction_lines
-from bot.front.commands.whose import Found
-from bot.front.commands.whose import lines_of as whose_lines
+from bot.front.commands.help import Steps, moderators_help
 from bot.front.features import other_commands
-from bot.front.moderators.audit_file import lines_of
+from bot.front.moderators.audit import entry_lines, lines_of
+from bot.front.moderators.moderate import restriction_lines
+from bot.front.moderators.whose import Found
+from bot.front.moderators.whose import lines_of as whose_lines
 from bot.store.moderation.known import Match
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Kind, Restriction, Scope

@@ -14,9 +14,17 @@ from bot.domain.jobs import Showing, State
 from bot.front.recipes.options import Asked, parse
 from bot.front.recipes.settings_line import read_settings_line
 from bot.front.services.kept_values import KeptValues
-from bot.front.uploads.message_pictures import file_name, pictures_among, pictures_of_job
-from bot.front.uploads.message_recipes import read_file, read_texts, recipe_line, telling
-from bot.front.uploads.messages import Kind, MessageFile
+from bot.front.uploads.messages import (
+    Kind,
+    MessageFile,
+    file_name,
+    pictures_among,
+    pictures_of_job,
+    read_file,
+    read_texts,
+    recipe_line,
+    telling,
+)
 from bot.generation_data import NoGenerationData, fit
 from bot.texts.catalogue import LANGUAGES, Texts
 

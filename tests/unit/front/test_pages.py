@@ -18,8 +18,7 @@ from bot.front.answers.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands.cancel import choosing
 from bot.front.commands.help import Limits, commands_for, help_text, models_text
 from bot.front.commands.imagine import imagine_options
-from bot.front.commands.naming import request_facts, request_name
-from bot.front.commands.queue import Listing, batch_lines, queue_lines
+from bot.front.commands.queue import Listing, batch_lines, queue_lines, request_facts, request_name
 from bot.front.features import commands, menus, other_commands
 from bot.store.queue.batches import Batch, Seated
 from bot.texts.catalogue import LANGUAGES, Texts

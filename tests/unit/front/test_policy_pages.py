@@ -10,7 +10,7 @@ from bot.delivery.quota_lines import left_lines
 from bot.domain.jobs import State
 from bot.domain.quotas import Left, Measure, Quota
 from bot.front.commands.limits import limit_lines
-from bot.front.moderators.policy_lines import policy_lines, why_lines
+from bot.front.moderators.policy import policy_lines, why_lines
 from bot.front.services.standing import Standing
 from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of

@@ -8,8 +8,7 @@ import pytest
 
 from bot.config import Config
 from bot.domain.errors import UserMistake
-from bot.front.recipes.options import Asked, parse_by_any
-from bot.front.recipes.preferences import check, filled_in
+from bot.front.recipes.options import Asked, check, filled_in, parse_by_any
 from sdjax_engine.errors import InvalidRequest
 
 SMALL = Config().models[0].offer

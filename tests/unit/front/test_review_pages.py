@@ -13,8 +13,8 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.review_message import appeal_answer, review_content
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
-from bot.front.commands.audit import entry_lines
-from bot.front.commands.review import settings_lines, waiting_lines
+from bot.front.moderators.audit import entry_lines
+from bot.front.moderators.review import settings_lines, waiting_lines
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.jobs import origin_json

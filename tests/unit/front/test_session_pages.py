@@ -9,7 +9,7 @@ import pytest
 from recipes import recipe
 
 from bot.delivery.content import MessageContent
-from bot.front.sessions.audit import said_of_session
+from bot.front.moderators.audit import said_of_session
 from bot.front.sessions.board import board
 from bot.front.sessions.pages import announcement, results, sheet
 from bot.store.rows.sessions import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind

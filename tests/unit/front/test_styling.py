@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
-from bot.front.recipes.options import Asked
-from bot.front.recipes.preferences import nearest
+from bot.front.recipes.options import Asked, nearest
 from bot.front.recipes.style import (
     MAX_NAME,
     MAX_TEXT,

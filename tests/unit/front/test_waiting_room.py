@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.uploads.waiting_room import WaitingRoom
+from bot.front.uploads.attachments import WaitingRoom
 from bot.moderation.limits import Sender
 
 

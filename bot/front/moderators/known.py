@@ -18,16 +18,15 @@ from bot.front.answers.answers import acknowledge, open_form, page_lines
 from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import acting, moderated_server
-from bot.front.commands.history import tile_of
-from bot.front.commands.moderate import who
-from bot.front.commands.whose import BLOCK
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.moderators.moderate import who
+from bot.front.moderators.whose import BLOCK
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests.picture_checks import hash_sent
+from bot.front.requests.start_pictures import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
+from bot.front.results.shown_again import tile_of
 from bot.front.services.request import Request, Services, patiently
-from bot.front.uploads.message_pictures import sent_file
-from bot.front.uploads.sent_file import PICTURES
+from bot.front.uploads.messages import PICTURES, sent_file
 from bot.store.rows.hashes import Blocked
 from bot.texts.catalogue import Moment, Texts
 from bot.texts.markup import shown, tidy

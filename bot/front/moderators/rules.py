@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from functools import partial
 
 import discord
@@ -16,18 +17,17 @@ from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
-from bot.front.moderators.automod_lines import automod_lines
-from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
-from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
+from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
 from bot.front.requests.words import judgement_of
 from bot.front.services.request import Request, patiently
+from bot.moderation.automod import AutomodRule, Ignored
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.store.library.named import key_of
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.texts.catalogue import Texts
-from bot.texts.markup import shown
+from bot.texts.markup import shown, tidy
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
@@ -36,6 +36,11 @@ RULE = "rule"
 ON, OFF = "on", "off"
 EVERYWHERE = "server"
 HERE = "channel"
+MAX_NAME = 60
+MAX_TERMS = 500
+MAX_TERM = 100  # characters
+SHOWN_NAME = 100
+SHOWN_PATTERNS = 600
 
 
 def rules_group() -> Group:
@@ -301,3 +306,111 @@ async def suggest_rules(request: Request, typed: str) -> list[Choice[str]]:
 
 
 CONTROLS = (Form(template=rf"{RULE}:(?P<action>refuse|hold|allow):(?P<channel_id>[0-9]+)", act=add_rule),)
+
+
+async def rules_of(request: Request) -> list[PromptRule]:
+    """Return the rules of the server."""
+    read = request.services.store.prompt_rules.of
+    return await patiently(read, request.guild_id or 0)
+
+
+def rule_name(text: str) -> str:
+    """Return a rule's name on one line; raises UserMistake `rule_name`."""
+    name = " ".join(text.split())
+    if not name or len(name) > MAX_NAME or name != tidy(clean(name)):
+        raise UserMistake("rule_name", limit=MAX_NAME)
+    return name
+
+
+def read_terms(text: str, *, least: int) -> tuple[str, ...]:
+    """Return words and phrases, one a line; raises UserMistake `rule_terms`."""
+    terms = tuple(dict.fromkeys(filter(None, (" ".join(clean(line).split()) for line in text.splitlines()))))
+    if not least <= len(terms) <= MAX_TERMS or any(len(term) > MAX_TERM for term in terms):
+        raise UserMistake("rule_terms", limit=MAX_TERMS, characters=MAX_TERM)
+    return terms
+
+
+def unknown_rule(name: str, rules: Sequence[PromptRule]) -> UserMistake:
+    """Return the error for a name that no rule has."""
+    if not rules:
+        return UserMistake("rule_none", value=name)
+    return UserMistake("rule_unknown", value=name, choices=", ".join(rule.name for rule in rules[:10]))
+
+
+class AutomodState(Enum):
+    """Whether a server's AutoMod rules are applied to prompts."""
+
+    APPLIED = auto()
+    OFF = auto()
+    NO_RIGHT = auto()
+    UNREAD = auto()  # what was read before is applied
+
+
+async def automod_lines(request: Request) -> list[str]:
+    """Return a heading, whether the rules of the server hold, and a line for each rule."""
+    standing, rules = await automod_standing(request)
+    return list(lines_of(standing, rules, request.texts))
+
+
+async def automod_standing(request: Request) -> tuple[AutomodState, tuple[AutomodRule, ...]]:
+    """Return whether the rules of the server are applied, and the rules as far as they are known."""
+    services, guild_id = request.services, request.guild_id or 0
+    if not await patiently(services.store.automod.is_applied, guild_id):
+        return AutomodState.OFF, ()
+    if not request.may_read_automod:
+        return AutomodState.NO_RIGHT, ()
+    rules = await services.automod.rules_of(request.interaction.client, guild_id)
+    return AutomodState.UNREAD if services.automod.has_failed(guild_id) else AutomodState.APPLIED, rules
+
+
+def lines_of(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
+    """Yield the lines of `automod_lines`, from plain data."""
+    title = texts.gettext("AutoMod of Discord")
+    yield f"### {title}"
+    yield _said(state, rules, texts)
+    for rule in rules:
+        yield texts.line(texts.joined(_facts(rule, texts)), mark="- ")
+        if rule.unread:
+            yield texts.ngettext(
+                "{count} pattern does not apply, because the bot cannot read it as Discord does: {patterns}",
+                "{count} patterns do not apply, because the bot cannot read them as Discord does: {patterns}",
+                len(rule.unread),
+                patterns=texts.isolated(shown(" ".join(rule.unread), SHOWN_PATTERNS)),
+            )
+        if rule.slow:
+            yield texts.ngettext(
+                "{count} pattern does not apply, because it takes too long to check: {patterns}",
+                "{count} patterns do not apply, because they take too long to check: {patterns}",
+                len(rule.slow),
+                patterns=texts.isolated(shown(" ".join(rule.slow), SHOWN_PATTERNS)),
+            )
+
+
+def _said(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> str:
+    if state is AutomodState.OFF:
+        return texts.gettext("These rules do not apply to prompts: a moderator has switched them off.")
+    if state is AutomodState.NO_RIGHT:
+        return texts.gettext(
+            "These rules do not apply to prompts: the bot needs the permission Manage Server to read them."
+        )
+    if state is AutomodState.UNREAD:
+        return texts.gettext(
+            "Discord did not give these rules. The rules read before still apply; the bot asks again soon."
+        )
+    if not rules:
+        return texts.gettext("This server has no such rules.")
+    return texts.gettext("What these rules mean for prompts:")
+
+
+def _facts(rule: AutomodRule, texts: Texts) -> Iterator[str]:
+    yield f"**{shown(rule.name, SHOWN_NAME)}**"
+    if rule.ignored is Ignored.PRESET:
+        yield texts.gettext("does not apply: Discord does not share its own lists of words")
+    elif rule.ignored is Ignored.NOT_WORDS:
+        yield texts.gettext("does not apply: it is not about the words of messages")
+    elif rule.ignored is Ignored.NOT_BLOCKING:
+        yield texts.gettext("does not apply: it blocks no messages")
+    else:
+        yield texts.ngettext("{count} word or phrase", "{count} words and phrases", len(rule.keywords))
+        if rule.patterns:
+            yield texts.ngettext("{count} pattern", "{count} patterns", len(rule.patterns))

@@ -16,7 +16,6 @@ from bot.domain.errors import UserMistake
 from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.front.answers.answers import acknowledge, page_lines
 from bot.front.answers.permissions import moderated_server
-from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import (
     Command,
     MessageMenu,
@@ -25,11 +24,18 @@ from bot.front.gateway.command_tree import (
     make_command,
     make_menu,
 )
-from bot.front.requests.picture_checks import clean_sent
+from bot.front.moderators.moderate import who
+from bot.front.requests.start_pictures import clean_sent
 from bot.front.services.request import Request, patiently
-from bot.front.uploads.message_pictures import pictures_among, sent_file
-from bot.front.uploads.messages import files_of, of_message, result_of
-from bot.front.uploads.sent_file import PICTURES, SentFile
+from bot.front.uploads.messages import (
+    PICTURES,
+    SentFile,
+    files_of,
+    of_message,
+    pictures_among,
+    result_of,
+    sent_file,
+)
 from bot.store.moderation.known import Match
 from bot.texts.catalogue import Moment, Texts
 

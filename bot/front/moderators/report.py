@@ -15,7 +15,7 @@ from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, reason_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.moderators.decisions import shows_reviews
+from bot.front.moderators.review import shows_reviews
 from bot.front.services.request import Request, patiently
 from bot.front.uploads.messages import check_no_sheet, result_of
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 
 import discord
 from discord.app_commands import locale_str
@@ -19,13 +22,12 @@ from bot.front.answers.answers import MAX_PAGE, acknowledge, acknowledge_press, 
 from bot.front.answers.controls import Button
 from bot.front.answers.pages import NEWER, OLDER, turned
 from bot.front.answers.permissions import moderated_server
-from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import Command, Option, for_moderators, make_command
-from bot.front.moderators.audit_changes import changes_of
-from bot.front.moderators.audit_file import FILE, lines_of
-from bot.front.moderators.policy_lines import whose
+from bot.front.moderators.moderate import who
+from bot.front.moderators.policy import whose
+from bot.front.moderators.policy_values import key_name, value_text
 from bot.front.services.request import Request
-from bot.front.sessions.audit import said_of_session
+from bot.moderation.policy import KEYS, policy_from
 from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Moderation
@@ -60,6 +62,13 @@ ACTS = MappingProxyType(
         Act.POLICY: locale_str("Policies", words=True),
     }
 )
+CHANGES = frozenset({Act.POLICY, Act.REVIEW, Act.RULE, Act.STYLE, Act.LIST})
+MOST_FIELDS = 3  # the export has all of them
+SHOWN_VALUE = 24  # characters
+NOTHING = "—"
+TITLES = frozenset({"scope", "id", "name"})  # the sentence of the entry names them
+FILE = "audit.jsonl"
+LIMIT = 8 * 1024 * 1024  # bytes; Discord takes 10 MiB in every server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,3 +307,106 @@ CONTROLS = (
         act=act_on,
     ),
 )
+
+
+def changes_of(entry: Entry, texts: Texts) -> Iterator[str]:
+    """Yield the fields that an entry has changed, with their old and new values, and how many others."""
+    if entry.act not in CHANGES or entry.before is None or entry.after is None:
+        return
+    before, after = entry.before, entry.after
+    changed = [key for key in {**before, **after} if key not in TITLES and before.get(key) != after.get(key)]
+    for key in changed[:MOST_FIELDS]:
+        yield texts.gettext(
+            "{field}: {before} → {after}",
+            field=_name(key, texts),
+            before=texts.isolated(_text(key, before, texts)),
+            after=texts.isolated(_text(key, after, texts)),
+        )
+    if rest := len(changed[MOST_FIELDS:]):
+        yield texts.ngettext("and {count} more", "and {count} more", rest)
+
+
+def _name(key: str, texts: Texts) -> str:
+    names = {
+        "terms": texts.gettext("Words"),
+        "also": texts.gettext("Only together with"),
+        "prompt": texts.gettext("Prompt"),
+        "negative_prompt": texts.gettext("Not in the picture"),
+        "options": texts.gettext("Settings"),
+        "example": texts.gettext("Example"),
+        "entries": texts.gettext("Entries"),
+        "applied": texts.gettext("applied"),
+        "channel_id": texts.pgettext("name", "channel"),
+    }
+    named = key_name(key, texts) if key in KEYS else texts.pgettext("name", key)
+    return names.get(key) or named
+
+
+def _text(key: str, facts: Mapping[str, Any], texts: Texts) -> str:
+    """Return a value for people; values of a newer version as they are stored."""
+    value = facts.get(key)
+    if value is None or value in ("", [], {}):
+        return NOTHING
+    if key in KEYS:
+        try:
+            return value_text(key, getattr(policy_from({key: value}), key), texts)
+        except (ValueError, TypeError):
+            pass
+    if isinstance(value, bool):
+        return texts.gettext("yes") if value else texts.gettext("no")
+    if key == "channel_id":
+        return f"<#{value}>"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    elif isinstance(value, dict):
+        value = ", ".join(f"{name} {each}" for name, each in value.items())
+    return shown(str(value), SHOWN_VALUE)
+
+
+def lines_of(entries: Sequence[Entry], *, limit: int = LIMIT) -> tuple[bytes, int]:
+    """Return one line of JSON for each entry, as many as fit into `limit` bytes, and how many these are."""
+    lines: list[bytes] = []
+    room = limit
+    for entry in entries:
+        line = json.dumps(described(entry), ensure_ascii=False).encode() + b"\n"
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return b"".join(lines), len(lines)
+
+
+def described(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON values; ids are text, because many programs round such large numbers."""
+    return {
+        "id": entry.id,
+        "at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
+        "server": str(entry.guild_id),
+        "actor": str(entry.actor_id),
+        "act": entry.act.value,
+        "subject": str(entry.subject_id) if entry.subject_id else None,
+        "reason": entry.reason,
+        "before": _facts(entry.before),
+        "after": _facts(entry.after),
+    }
+
+
+def _facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    if facts is None:
+        return None
+    return {name: str(value) if name.endswith("_id") else value for name, value in facts.items()}
+
+
+def said_of_session(facts: Mapping[str, Any], actor: str, place: str, texts: Texts) -> str:
+    """Return the sentence of an act, by the `change` in its facts."""
+    fields = {"actor": actor, "place": place}
+    said = {
+        "open": texts.gettext("{actor} opened a group session in {place}", **fields),
+        "next": texts.gettext("{actor} moved the group session in {place} to its next phase", **fields),
+        "pause": texts.gettext("{actor} paused the group session in {place}", **fields),
+        "resume": texts.gettext("{actor} resumed the group session in {place}", **fields),
+        "extend": texts.gettext("{actor} gave the group session in {place} more time", **fields),
+        "host": texts.gettext("{actor} became the host of the group session in {place}", **fields),
+    }
+    closed = texts.gettext("{actor} closed the group session in {place}", **fields)
+    return said.get(str(facts.get("change")), closed)

@@ -17,9 +17,16 @@ from bot.front.gateway.translator import command_name
 from bot.front.requests.intake import check_takes_part
 from bot.front.services.request import Request, Services, patiently
 from bot.front.sessions.board import board, round_of
-from bot.front.sessions.hosts import led, taken, the_session
-from bot.front.sessions.opening import MINUTE, ask_session
-from bot.front.sessions.places import HERE, THREAD, ParentOption
+from bot.front.sessions.opening import (
+    HERE,
+    MINUTE,
+    THREAD,
+    ParentOption,
+    ask_session,
+    led,
+    taken,
+    the_session,
+)
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.rows.sessions import GroupSession, Phase
 from bot.texts.catalogue import Texts
