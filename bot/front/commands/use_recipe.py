@@ -24,11 +24,11 @@ from bot.front.requests.recipe_form import (
     MAX_PARTS,
     RECIPE,
     in_time,
-    open_remix,
     painted_fields,
     recipe_form,
     recipe_of,
 )
+from bot.front.results.remix import open_remix
 from bot.front.services.request import Request
 from bot.front.uploads.messages import (
     MessageFile,
@@ -169,28 +169,10 @@ def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
     return "\n".join(lines)
 
 
-async def paint_recipe(
-    request: Request,
-    visibility: str,
-    *,
-    prompt: str,
-    negative_prompt: str = "",
-    settings: str = "",
-    size: str = "",
-    sampler: str = "",
-) -> None:
+async def paint_recipe(request: Request, visibility: str, **filled: str) -> None:
     """Queue a job of the words and settings in the form."""
     origin = await accept(request, private=visibility == ALONE)
-    recipe = await recipe_of(
-        request,
-        prompt=prompt,
-        negative_prompt=negative_prompt,
-        settings=settings,
-        size=size,
-        sampler=sampler,
-    )
-    job = await enqueue(request, recipe, origin)
-    await announce(request, job)
+    await announce(request, await enqueue(request, await recipe_of(request, None, **filled), origin))
 
 
 CONTROLS = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.front.recipes.options import echo, hires_text, number_text, together
+from bot.front.recipes.options import echo, hires_text, number_text
 from bot.store.people.preferences import PREVIEWS
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import SAMPLER_NAMES
@@ -33,11 +33,6 @@ SETTINGS = (*PAINTED, PREVIEWS)
 PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style", PREVIEWS)
 OF_STYLES = tuple(name for name in PREFERABLE if name not in ("style", PREVIEWS))
 DIGITS = 24  # of the longest float: -2.2250738585072014e-308
-
-
-def settings_line(recipe: Recipe, names: Texts) -> str:
-    """Return the settings of a recipe; `names` has the names of the options."""
-    return options_line(settings_of(recipe), names)
 
 
 def settings_of(recipe: Recipe) -> dict[str, object]:
@@ -71,14 +66,6 @@ def _text(value: object, names: Texts) -> str:
     if isinstance(value, bool):
         return names.pgettext("switch", "on") if value else names.pgettext("switch", "off")
     return number_text(value) if isinstance(value, float) else str(value)
-
-
-def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[str, Any]:
-    """Return what `settings_in` does; raises its mistakes."""
-    found, wrong = settings_in(line, names, settings=settings)
-    if wrong:
-        raise together(wrong)
-    return found
 
 
 def settings_in(

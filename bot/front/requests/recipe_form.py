@@ -11,8 +11,8 @@ from typing import Any
 import discord
 
 from bot.domain.errors import StoreUnavailable
-from bot.domain.jobs import Job, Recipe
-from bot.front.answers.answers import FORM_READ_SECONDS, open_form
+from bot.domain.jobs import Recipe
+from bot.front.answers.answers import FORM_READ_SECONDS
 from bot.front.answers.modals import MAX_NAME, choice_field, modal, picture_field, settings_field, text_field
 from bot.front.recipes.options import (
     MAX_CHOICES,
@@ -24,9 +24,8 @@ from bot.front.recipes.options import (
     size_name,
     with_second_pass,
 )
-from bot.front.recipes.settings_line import options_line, settings_in, settings_of
+from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE, styled
-from bot.front.requests.intake import repeatable
 from bot.front.requests.library import style_of
 from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
@@ -38,33 +37,6 @@ MASK = "mask"
 MAX_PARTS = 5  # of a form
 RECIPE = "recipe"  # the first part of an id
 ALL, ALONE = "all", "alone"  # in an id: who sees the result
-
-
-async def open_remix(request: Request, job_id: str, *, message: discord.Message | None = None) -> None:
-    """Open the form, filled with the words and settings of the job.
-
-    `message`, by default that of the button, shows the job. The form's id names the message, or says that the
-    person alone sees it. Raises UnknownJob, also for a job that the person may not see, and UserMistake where
-    they are blocked.
-    """
-    job, target = await repeated_in(request, job_id, message or request.message)
-    fields = painted_fields(
-        request,
-        prompt=job.recipe.prompt,
-        negative_prompt=job.recipe.negative_prompt,
-        values=settings_of(job.recipe),
-    )
-    title = request.texts.gettext("Remix")
-    await open_form(request, modal(title, f"remix:{job.id}:{target}", *fields))
-
-
-async def repeated_in(request: Request, job_id: str, message: discord.Message | None) -> tuple[Job, str]:
-    """Return the job for a form that repeats it, and the last part of the form's id: see `open_remix`."""
-    privately = message is not None and message.flags.ephemeral
-    async with in_time():
-        (await request.standing()).check_paints()
-        job = await repeatable(request, job_id, privately=privately)
-    return job, ALONE if privately or message is None else str(message.id)
 
 
 def painted_fields(
@@ -194,15 +166,15 @@ def as_in_imagine(request: Request) -> str:
 
 async def recipe_of(
     request: Request,
+    earlier: Recipe | None = None,
     *,
     prompt: str,
-    negative_prompt: str,
-    settings: str,
-    size: str,
-    sampler: str,
-    earlier: Recipe | None = None,
+    negative_prompt: str = "",
+    settings: str = "",
+    size: str = "",
+    sampler: str = "",
 ) -> Recipe:
-    """Return the recipe of the form; the start picture and mask of the `earlier` recipe stay.
+    """Return the recipe of a form as it was filled in; an `earlier` recipe's start picture and mask stay.
 
     Raises as `asked_in`.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import discord
 
-from bot.domain.jobs import Descent, Parent, Recipe
+from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.front.answers.answers import open_form
 from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import choice_field, modal, picture_field
@@ -24,11 +24,11 @@ from bot.front.requests.intake import (
 from bot.front.requests.recipe_form import (
     ALONE,
     asked_in,
+    in_time,
     mask_field,
-    open_remix,
+    painted_fields,
     recipe_fields,
     recipe_of,
-    repeated_in,
 )
 from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.request import Request
@@ -40,17 +40,34 @@ USUAL = "usual"  # the strength of /imagine without one
 STRENGTHS = (0.3, 0.5, PICTURE_STRENGTH, WHOLLY)  # to choose from
 
 
-async def remix(
-    request: Request,
-    job_id: str,
-    target: str | None,
-    *,
-    prompt: str,
-    negative_prompt: str = "",
-    settings: str = "",
-    size: str = "",
-    sampler: str = "",
-) -> None:
+async def open_remix(request: Request, job_id: str, *, message: discord.Message | None = None) -> None:
+    """Open the form, filled with the words and settings of the job.
+
+    `message`, by default that of the button, shows the job. The form's id names the message, or says that the
+    person alone sees it. Raises UnknownJob, also for a job that the person may not see, and UserMistake where
+    they are blocked.
+    """
+    job, target = await repeated_in(request, job_id, message or request.message)
+    fields = painted_fields(
+        request,
+        prompt=job.recipe.prompt,
+        negative_prompt=job.recipe.negative_prompt,
+        values=settings_of(job.recipe),
+    )
+    title = request.texts.gettext("Remix")
+    await open_form(request, modal(title, f"remix:{job.id}:{target}", *fields))
+
+
+async def repeated_in(request: Request, job_id: str, message: discord.Message | None) -> tuple[Job, str]:
+    """Return the job for a form that repeats it, and the last part of the form's id: see `open_remix`."""
+    privately = message is not None and message.flags.ephemeral
+    async with in_time():
+        (await request.standing()).check_paints()
+        job = await repeatable(request, job_id, privately=privately)
+    return job, ALONE if privately or message is None else str(message.id)
+
+
+async def remix(request: Request, job_id: str, target: str | None, **filled: str) -> None:
     """Queue a job of the words and settings in the form.
 
     `target` is the message that shows the earlier result, or `alone` where only the person sees that message;
@@ -60,17 +77,8 @@ async def remix(
     origin = await accept(request, private=privately, parent=parent)
     # A form is accepted even if its result has been deleted since it was opened.
     earlier = await repeatable(request, job_id, privately=privately, deleted=True)
-    recipe = await recipe_of(
-        request,
-        prompt=prompt,
-        negative_prompt=negative_prompt,
-        settings=settings,
-        size=size,
-        sampler=sampler,
-        earlier=earlier.recipe,
-    )
-    job = await enqueue(request, recipe, origin)
-    await announce(request, job)
+    recipe = await recipe_of(request, earlier.recipe, **filled)
+    await announce(request, await enqueue(request, recipe, origin))
 
 
 async def open_remix_from(request: Request, job_id: str) -> None:

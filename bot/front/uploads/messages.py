@@ -21,7 +21,6 @@ from bot.delivery.content import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, Showing
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
-from bot.front.recipes.settings_line import options_line
 from bot.generation_data import GenerationData, NoGenerationData, read_picture, read_text
 from bot.generation_data.data import MAX_BYTES
 from bot.generation_data.fields import text_of_fields
@@ -346,11 +345,6 @@ def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception
     empty = ("generation_data_none", "generation_data_no_file")
     told = [error for error in errors if getattr(error, "message_id", "") not in empty]
     return told[0] if told else otherwise
-
-
-def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Texts) -> str:
-    """Return `recipe_settings` as a line."""
-    return options_line(recipe_settings(options, offers), names)
 
 
 def recipe_settings(options: Mapping[str, Any], offers: Sequence[Offer]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +15,16 @@ from recipes import RECIPE, recipe
 from bot.config import Config
 from bot.domain.errors import UserMistake
 from bot.front.answers.modals import MAX_INPUT, settings_field
-from bot.front.recipes.options import Asked, parse, parse_loras, parse_second_pass
+from bot.front.recipes.options import Asked, parse, parse_loras, parse_second_pass, together
 from bot.front.recipes.settings_line import (
     DIGITS,
     LISTS,
+    PAINTED,
     PREFERABLE,
     SETTINGS,
     options_line,
-    read_settings_line,
-    settings_line,
+    settings_in,
+    settings_of,
 )
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
@@ -39,18 +41,26 @@ FULL = recipe(
 )
 
 
+def read(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[str, Any]:
+    """The settings in a line; raises its mistakes."""
+    found, wrong = settings_in(line, names, settings=settings)
+    if wrong:
+        raise together(wrong)
+    return found
+
+
 def test_the_line_names_every_setting_as_the_command_does() -> None:
-    assert settings_line(FULL, ENGLISH) == (
+    assert options_line(settings_of(FULL), ENGLISH) == (
         "size 128x128, variants 4, steps 20, guidance 5, sampler DPM++ 2M Karras, seed 7, strength 0.35, "
         "lora ink:0.8, fog, model demo"
     )
-    assert "strength" not in settings_line(RECIPE, ENGLISH)
+    assert "strength" not in options_line(settings_of(RECIPE), ENGLISH)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> None:
     names = Texts.for_locale(language)
-    assert read_settings_line(settings_line(FULL, names), names) == {
+    assert read(options_line(settings_of(FULL), names), names) == {
         "size": "128x128",
         "variants": 4,
         "steps": 20,
@@ -65,21 +75,21 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
 
 def test_common_spellings_are_understood() -> None:
     typed = " Steps: 30,guidance=7.5 ,\nseed , seed 5, seed 6,"
-    assert read_settings_line(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
-    assert read_settings_line("steps 9", Texts.for_locale("ko")) == {"steps": 9}
-    assert read_settings_line("STEPS:: 12", ENGLISH) == {"steps": 12}
-    assert read_settings_line("steps 9\nseed 5", ENGLISH) == {"steps": 9, "seed": 5}
-    assert read_settings_line("", ENGLISH) == {}
+    assert read(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
+    assert read("steps 9", Texts.for_locale("ko")) == {"steps": 9}
+    assert read("STEPS:: 12", ENGLISH) == {"steps": 12}
+    assert read("steps 9\nseed 5", ENGLISH) == {"steps": 9, "seed": 5}
+    assert read("", ENGLISH) == {}
 
 
 @pytest.mark.parametrize("typed", ["style , noir", "style\nnoir", "style,, noir"])
 def test_a_style_may_be_behind_a_comma_or_on_the_next_line(typed: str) -> None:
-    assert read_settings_line(typed, ENGLISH) == {"style": "noir"}
+    assert read(typed, ENGLISH) == {"style": "noir"}
 
 
 def test_a_name_of_a_style_keeps_its_spaces_and_signs() -> None:
-    assert read_settings_line("style = ink = wash", ENGLISH) == {"style": "ink = wash"}
-    assert read_settings_line("style ink = wash", ENGLISH) == {"style": "ink = wash"}
+    assert read("style = ink = wash", ENGLISH) == {"style": "ink = wash"}
+    assert read("style ink = wash", ENGLISH) == {"style": "ink = wash"}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +107,7 @@ def test_a_mistake_is_named(typed: str, problem: str) -> None:
 
 def mistake(typed: str, language: str = "en", **how: Any) -> UserMistake:
     with pytest.raises(UserMistake) as refused:
-        read_settings_line(typed, Texts.for_locale(language), **how)
+        read(typed, Texts.for_locale(language), **how)
     return refused.value
 
 
@@ -120,8 +130,8 @@ def test_a_switch_is_written_and_read_in_words_of_the_language_and_in_english(la
     names = Texts.for_locale(language)
     for value, word in ((True, "on"), (False, "OFF")):
         line = options_line({"previews": value}, names)
-        assert read_settings_line(line.upper(), names, settings=PREFERABLE) == {"previews": value}
-        assert read_settings_line(f"previews {word}", names, settings=PREFERABLE) == {"previews": value}
+        assert read(line.upper(), names, settings=PREFERABLE) == {"previews": value}
+        assert read(f"previews {word}", names, settings=PREFERABLE) == {"previews": value}
     assert options_line({"previews": False}, ENGLISH) == "previews off"
 
 
@@ -138,17 +148,17 @@ def test_options_without_a_value_are_left_out_and_numbers_are_short() -> None:
 
 @pytest.mark.parametrize("name", LISTS)
 def test_parts_without_a_name_continue_a_list_and_nothing_else(name: str) -> None:
-    assert read_settings_line(f"{name} one, two, three", ENGLISH) == {name: "one, two, three"}
+    assert read(f"{name} one, two, three", ENGLISH) == {name: "one, two, three"}
     assert mistake(f"{name} one, steps 5, two").details["value"] == "two"
 
 
 def test_the_longest_number_is_read_and_a_longer_one_refused() -> None:
-    assert read_settings_line("seed " + "9" * DIGITS, ENGLISH) == {"seed": 10**DIGITS - 1}
+    assert read("seed " + "9" * DIGITS, ENGLISH) == {"seed": 10**DIGITS - 1}
     assert mistake("seed " + "9" * (DIGITS + 1)).message_id == "settings_number"
 
 
 def test_a_name_without_a_value_leaves_its_option_as_it_was() -> None:
-    assert read_settings_line("steps, size =, sampler DDIM", ENGLISH) == {"sampler": "DDIM"}
+    assert read("steps, size =, sampler DDIM", ENGLISH) == {"sampler": "DDIM"}
 
 
 @given(
@@ -168,10 +178,10 @@ def test_every_digit_of_a_number_is_written_and_read(
         second_pass=SecondPass(width=256, height=256, strength=shares[1], num_inference_steps=20),
     )
     offer = replace(OFFER, sizes=((128, 128), (256, 256)), loras=("ink", "fog"))
-    read = read_settings_line(settings_line(written, ENGLISH), ENGLISH)
-    assert (read["guidance"], read["strength"]) == (guidance, shares[0])
-    assert parse_loras(read["lora"], offer) == written.loras
-    assert parse_second_pass(read["hires"], (128, 128), steps=9, offer=offer) == written.second_pass
+    values = read(options_line(settings_of(written), ENGLISH), ENGLISH)
+    assert (values["guidance"], values["strength"]) == (guidance, shares[0])
+    assert parse_loras(values["lora"], offer) == written.loras
+    assert parse_second_pass(values["hires"], (128, 128), steps=9, offer=offer) == written.second_pass
 
 
 def test_a_line_without_room_in_a_form_is_refused_unless_it_is_edited() -> None:
@@ -181,7 +191,7 @@ def test_a_line_without_room_in_a_form_is_refused_unless_it_is_edited() -> None:
     assert isinstance(field, discord.ui.TextInput)
     assert field.default is not None
     assert len(field.default) == field.max_length == MAX_INPUT
-    typed = read_settings_line(field.default, ENGLISH)
+    typed = read(field.default, ENGLISH)
     with pytest.raises(InvalidRequest) as refused:
         parse(Asked(prompt="a boat", **typed), [replace(OFFER, loras=tuple(names))])
     assert str(refused.value.details["value"]).endswith("…")
@@ -192,7 +202,7 @@ def test_a_line_without_room_in_a_form_is_refused_unless_it_is_edited() -> None:
 def test_any_text_is_read_or_refused_with_a_sentence(typed: str) -> None:
     refused: list[UserMistake] = []
     try:
-        read_settings_line(typed, ENGLISH)
+        read(typed, ENGLISH)
     except UserMistake as error:
         refused.append(error)
     assert all(len(ENGLISH.mistake(error)) < 300 for error in refused)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bot.front.services.channel_kinds import IS_SPOILER_CHANNEL, NOTE, SpoilerChannels
+
+from bot.front.gateway.spoiler_channels import IS_SPOILER_CHANNEL, SpoilerChannels
+from bot.front.services.request import IN_SPOILER_CHANNEL
 
 EVENTS = (
     *("GUILD_CREATE", "GUILD_DELETE", "CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE"),
@@ -31,7 +33,7 @@ class Line:
     def is_spoiler(self, channel: dict[str, Any] | None, *, guild_id: str | None = "1") -> bool:
         payload = {"guild_id": guild_id, "channel": channel, "data": {"custom_id": "a"}}
         self.send("INTERACTION_CREATE", payload)
-        return bool(payload["data"][NOTE])  # type: ignore[index,call-overload]
+        return bool(payload["data"][IN_SPOILER_CHANNEL])  # type: ignore[index,call-overload]
 
 
 @pytest.fixture

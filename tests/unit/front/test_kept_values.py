@@ -12,7 +12,7 @@ from bot.config import Config
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Showing, State
 from bot.front.recipes.options import Asked, parse
-from bot.front.recipes.settings_line import read_settings_line
+from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.services.kept_values import KeptValues
 from bot.front.uploads.messages import (
     Kind,
@@ -22,7 +22,7 @@ from bot.front.uploads.messages import (
     pictures_of_job,
     read_file,
     read_texts,
-    recipe_line,
+    recipe_settings,
     telling,
 )
 from bot.generation_data import NoGenerationData, fit
@@ -146,12 +146,12 @@ def test_the_line_of_a_form_reads_back_as_the_same_request(language: str) -> Non
     data = read_texts([text])
     assert data is not None
     options = fit(data, [OFFER]).options
-    read = read_settings_line(recipe_line(options, [OFFER], names), names)
+    read, _ = settings_in(options_line(recipe_settings(options, [OFFER]), names), names)
     words = {name: options[name] for name in ("prompt", "negative_prompt")}
     assert parse(Asked(**words, **read), [OFFER]) == parse(Asked(**options), [OFFER])
 
 
 def test_the_line_names_the_model_whose_defaults_it_shows() -> None:
     other = replace(OFFER, model="other", sizes=((256, 256),), num_inference_steps=8, guidance_scale=1.0)
-    line = recipe_line({"model": "other"}, [OFFER, other], ENGLISH)
+    line = options_line(recipe_settings({"model": "other"}, [OFFER, other]), ENGLISH)
     assert line == "size 256x256, variants 1, steps 8, guidance 1, sampler DDIM, model other"
