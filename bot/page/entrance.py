@@ -1,6 +1,14 @@
-"""The entrance: a link opens a session, whose secret is in a cookie."""
+"""The entrance: a link opens a session, whose secret is in a cookie.
+
+Secrets that were valid once are looked up whenever they come. All others share a few look-ups a second, so
+that strangers who try many make the queue's database no slower.
+"""
 
 from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -8,24 +16,38 @@ from bot.page.guard import Guard
 from bot.store.operations.logins import Login, Logins
 
 MOST_CHARACTERS = 100  # of a secret
+TRIES, TRY_SECONDS = 40, 2.0
+MOST_KNOWN = 200
 COOKIE, ENCRYPTED_COOKIE = "sdjax-login", "__Host-sdjax-login"
 
 
 class Entrance:
-    """Opens, finds and ends the sessions of requests."""
+    """Opens, finds and ends the sessions of requests; `clock` is monotonic."""
 
-    def __init__(self, logins: Logins, guard: Guard) -> None:
+    def __init__(self, logins: Logins, guard: Guard, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._logins = logins
         self._guard = guard
+        self._clock = clock
+        self._known: dict[str, None] = {}  # in the order of their last use
+        self._tries: deque[float] = deque(maxlen=TRIES)
 
     async def who(self, request: web.Request) -> Login | None:
         """Return the session of a request; None without one."""
         secret = self._secret(request)
-        return await self._logins.find(secret) if secret else None
+        if not secret or not (secret in self._known or self._may_try()):
+            return None
+        login = await self._logins.find(secret)
+        self._known.pop(secret, None)
+        if login is not None:
+            self._known[secret] = None
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return login
 
     async def enter(self, request: web.Request, link: str) -> web.Response | None:
         """Open a session with a link and answer with its cookie; None for a link that is over or used."""
-        secret = await self._logins.enter(link) if 0 < len(link) <= MOST_CHARACTERS else None
+        possible = 0 < len(link) <= MOST_CHARACTERS and self._may_try()
+        secret = await self._logins.enter(link) if possible else None
         if secret is None:
             return None
         encrypted = self._guard.is_encrypted(request)
@@ -41,6 +63,14 @@ class Entrance:
         encrypted = self._guard.is_encrypted(request)
         answer.del_cookie(ENCRYPTED_COOKIE if encrypted else COOKIE, path="/", secure=encrypted)
         return answer
+
+    def _may_try(self) -> bool:
+        """Count one look-up of a secret that may be anybody's; False beyond TRIES in TRY_SECONDS."""
+        now = self._clock()
+        if len(self._tries) == TRIES and now - self._tries[0] < TRY_SECONDS:
+            return False
+        self._tries.append(now)
+        return True
 
     def _secret(self, request: web.Request) -> str:
         encrypted = self._guard.is_encrypted(request)

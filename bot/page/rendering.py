@@ -1,8 +1,9 @@
-"""Renders views in a person's language. What several viewers look at is read and rendered once a second."""
+"""Renders views in a person's language. What several viewers look at is read and rendered once."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from markupsafe import Markup
 from bot.page.house import House
 from bot.texts.catalogue import LANGUAGES, Texts
 
-FRESH_SECONDS = 1.0
 MOST_KEPT = 64
 
 Read = Callable[[House, Mapping[str, str]], Awaitable[dict[str, Any]]]
@@ -23,17 +23,21 @@ Read = Callable[[House, Mapping[str, str]], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """One view: its name, its template is `NAME.html`; `keys` of the address are passed on to `read`."""
+    """One view: its name, its template is `NAME.html`; `keys` of the address are passed on to `read`.
+
+    What it read is shown for `fresh_seconds`: longer where many rows are read.
+    """
 
     name: str
     read: Read
     keys: tuple[str, ...] = ()
+    fresh_seconds: float = 1.0
 
 
 @dataclass(kw_only=True)
 class _Fragment:
     lock: asyncio.Lock
-    made_at: float = -FRESH_SECONDS
+    made_at: float = -math.inf
     html: str = ""
 
 
@@ -53,12 +57,12 @@ class Renderer:
         self._fragments: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Fragment] = {}
 
     async def fragment(self, view: View, query: Mapping[str, str], language: str) -> str:
-        """Return the middle of a page, at most FRESH_SECONDS old; raises StoreUnavailable, HTTPNotFound."""
+        """Return the middle of a page, at most `fresh_seconds` old; raises StoreUnavailable, HTTPNotFound."""
         asked = {key: query[key] for key in view.keys if query.get(key)}
         key = view.name, language, tuple(asked.items())
         fragment = self._fragments.setdefault(key, _Fragment(lock=asyncio.Lock()))
         async with fragment.lock:
-            if self._clock() - fragment.made_at >= FRESH_SECONDS:
+            if self._clock() - fragment.made_at >= view.fresh_seconds:
                 facts = await view.read(self._house, asked)
                 fragment.html = self.render(f"{view.name}.html", language, **facts)
                 fragment.made_at = self._clock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -40,12 +41,17 @@ STATIC = MappingProxyType(
 VIEWS = (
     View(name="well", read=well.read),
     View(name="queue", read=queue.read, keys=("person", "server", "model", "state")),
-    View(name="gallery", read=gallery.read, keys=("words", "person", "server", "model", "after")),
+    View(
+        name="gallery",
+        read=gallery.read,
+        keys=("words", "person", "server", "model", "after"),
+        fresh_seconds=10.0,
+    ),
     View(name="workers", read=workers.read),
-    View(name="failures", read=failures.read, keys=("period",)),
+    View(name="failures", read=failures.read, keys=("period",), fresh_seconds=10.0),
     View(name="deliveries", read=deliveries.read, keys=("kind",)),
-    View(name="audit", read=audit.read, keys=("server", "person", "act", "before")),
-    View(name="usage", read=usage.read),
+    View(name="audit", read=audit.read, keys=("server", "person", "act", "before"), fresh_seconds=5.0),
+    View(name="usage", read=usage.read, fresh_seconds=60.0),
 )
 JOB = View(name="job", read=queue.read_job, keys=("job",))
 
@@ -226,9 +232,14 @@ async def _static(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     if name not in STATIC:
         raise web.HTTPNotFound
-    body = resources.files("bot.page").joinpath("static", name).read_bytes()
     headers = {"Cache-Control": "private, max-age=3600"}
-    return web.Response(body=body, content_type=STATIC[name], charset="utf-8", headers=headers)
+    return web.Response(body=_file(name), content_type=STATIC[name], charset="utf-8", headers=headers)
+
+
+@functools.cache
+def _file(name: str) -> bytes:
+    """Return a file of ours, read once: strangers may ask for it as often as they like."""
+    return resources.files("bot.page").joinpath("static", name).read_bytes()
 
 
 async def _choose_language(request: web.Request) -> web.Response:

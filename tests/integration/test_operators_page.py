@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from evening import free_port
 from PIL import Image
 from recipes import origin, recipe
@@ -25,10 +26,14 @@ from bot.config.page import PageConfig
 from bot.domain.errors import ConfigurationError
 from bot.domain.jobs import Showing, State
 from bot.files.artifacts import Artifacts
+from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
+from bot.page.guard import Guard
 from bot.page.house import House
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
+from bot.store.operations.logins import Login
 from bot.store.rows.audit import Act
+from bot.web.connections import Connections
 
 PUBLIC = "bot.example.org"
 PATHS = ["/" if view.name == "well" else f"/{view.name}" for view in VIEWS]
@@ -309,6 +314,35 @@ async def test_streams_beyond_the_most_are_refused_and_the_page_still_answers(si
             assert refused.status == 503
         async with operator.get(f"{site.url}/workers") as answer:
             assert answer.status == 200
+
+
+async def test_strangers_who_try_secrets_reach_the_database_a_few_times_a_second(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up, now = 0, 0.0
+    logins = site.store.logins
+    session = await logins.enter(await logins.invite()) or ""
+    entrance = Entrance(logins, Guard(site.house.config, Connections()), clock=lambda: now)
+
+    async def come(secret: str) -> Login | None:
+        headers = {"Host": "localhost", "Cookie": f"sdjax-login={secret}"}
+        return await entrance.who(make_mocked_request("GET", "/queue", headers=headers))
+
+    assert await come(session) is not None
+    find = logins.find
+
+    async def counted(secret: str) -> Login | None:
+        nonlocal looked_up
+        looked_up += 1
+        return await find(secret)
+
+    monkeypatch.setattr(logins, "find", counted)
+    for seconds in (0.0, TRY_SECONDS):
+        now, looked_up = seconds, 0
+        for number in range(2 * TRIES):
+            assert await come(f"guess {number}") is None
+        assert TRIES - 1 <= looked_up <= TRIES
+        assert await come(session) is not None
 
 
 async def test_an_outage_of_the_database_is_told_on_the_page(site: Site) -> None:
