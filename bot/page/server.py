@@ -33,6 +33,7 @@ MOST_BODY = 4096  # bytes of a form
 STREAM_SECONDS = 300.0
 MOST_STREAMS = 50
 TICK_SECONDS = 1.0
+LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
 LANGUAGE_COOKIE = "language"
 WITHOUT_LOGIN = frozenset({"/enter", "/language"})
 STATIC = MappingProxyType(
@@ -174,9 +175,9 @@ class _Pages:
         await answer.prepare(request)
         sent = await self._renderer.fragment(view, query, language)
         with suppress(StoreUnavailable, web.HTTPNotFound, ConnectionError):
-            for _ in range(int(STREAM_SECONDS / TICK_SECONDS)):
+            for tick in range(int(STREAM_SECONDS / TICK_SECONDS)):
                 await asyncio.sleep(TICK_SECONDS)
-                if await self._entrance.who(request) is None:
+                if tick % LOGIN_TICKS == 0 and await self._entrance.who(request) is None:
                     break
                 middle = await self._renderer.fragment(view, query, language)
                 if middle != sent:
