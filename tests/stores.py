@@ -16,6 +16,8 @@ from bot.store import Store
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.outbox import UNSETTLED, is_over
 from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import run_times
+from sdjax_engine.request import Lane
 
 TTL = 60.0
 OpenStore = Callable[[], Awaitable[Store]]
@@ -33,6 +35,14 @@ async def undelivered(store: Store, *, limit: int) -> list[Delivery]:
         for job in found
         for row in [rows[job.id]]
     ]
+
+
+async def run_seconds(store: Store, lane: Lane) -> float | None:
+    """The moving mean of the seconds that an image of this lane runs; None before the first."""
+    async with store.shared.database.read() as connection:
+        look = sa.select(run_times.c.seconds).where(run_times.c.lane == str(lane))
+        found: float | None = await connection.scalar(look)
+        return found
 
 
 class Clock:

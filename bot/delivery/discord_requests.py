@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -23,15 +23,13 @@ from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, Refused, 
 
 log = logging.getLogger(__name__)
 
-COLOURS: Mapping[Tone, int] = MappingProxyType(
-    {
-        Tone.WAITING: 0x8A8F98,
-        Tone.RUNNING: 0x4C8DFF,
-        Tone.DONE: 0x3BA55D,
-        Tone.FAILED: 0xD83C3E,
-        Tone.CANCELLED: 0x8A8F98,
-    }
-)
+COLOURS: Mapping[Tone, int] = {
+    Tone.WAITING: 0x8A8F98,
+    Tone.RUNNING: 0x4C8DFF,
+    Tone.DONE: 0x3BA55D,
+    Tone.FAILED: 0xD83C3E,
+    Tone.CANCELLED: 0x8A8F98,
+}
 
 WINDOW_SECONDS = 600.0
 MAX_INVALID = 2_500  # Discord bans an address at 10,000 in ten minutes; other programs may share the address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 
 import aiohttp
 import discord
@@ -90,21 +89,19 @@ FINAL = frozenset(  # no other way can show the message
 CLOSED = frozenset(  # the bot cannot post there either
     {Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED, Refusal.NO_ACCESS, Refusal.NO_PERMISSION}
 )
-OF_CODE: Mapping[int, Refusal] = MappingProxyType(
-    {
-        SLOWMODE: Refusal.LATER,
-        TOO_MANY_EDITS: Refusal.LATER,
-        REQUEST_TOO_LARGE: Refusal.TOO_LARGE,
-        UNKNOWN_MESSAGE: Refusal.MESSAGE_DELETED,
-        UNKNOWN_CHANNEL: Refusal.CHANNEL_DELETED,
-        UNKNOWN_GUILD: Refusal.SERVER_DELETED,
-        ARCHIVED: Refusal.THREAD_ARCHIVED,
-        LOCKED: Refusal.THREAD_ARCHIVED,
-        CANNOT_MESSAGE_USER: Refusal.DIRECT_CLOSED,
-        EXPLICIT_CONTENT: Refusal.DIRECT_CLOSED,
-        NO_MUTUAL_SERVER: Refusal.DIRECT_CLOSED,
-    }
-)
+OF_CODE: Mapping[int, Refusal] = {
+    SLOWMODE: Refusal.LATER,
+    TOO_MANY_EDITS: Refusal.LATER,
+    REQUEST_TOO_LARGE: Refusal.TOO_LARGE,
+    UNKNOWN_MESSAGE: Refusal.MESSAGE_DELETED,
+    UNKNOWN_CHANNEL: Refusal.CHANNEL_DELETED,
+    UNKNOWN_GUILD: Refusal.SERVER_DELETED,
+    ARCHIVED: Refusal.THREAD_ARCHIVED,
+    LOCKED: Refusal.THREAD_ARCHIVED,
+    CANNOT_MESSAGE_USER: Refusal.DIRECT_CLOSED,
+    EXPLICIT_CONTENT: Refusal.DIRECT_CLOSED,
+    NO_MUTUAL_SERVER: Refusal.DIRECT_CLOSED,
+}
 
 
 def understand(error: discord.HTTPException, *, by_token: bool) -> Refusal:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from bot.delivery.content import (
     REFUSED_SETTINGS,
@@ -48,14 +47,10 @@ SHOWN_PROMPT = 240  # four lines on a phone
 SHOWN_WORD = 300
 BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
-TROUBLES: Mapping[str, str] = MappingProxyType(
-    {
-        Trouble.OUT_OF_MEMORY: (
-            "The devices ran out of memory; this starts again with fewer others beside it."
-        ),
-        Trouble.FAILED: "The devices failed; this is tried once more.",
-    }
-)
+TROUBLES: Mapping[str, str] = {
+    Trouble.OUT_OF_MEMORY: ("The devices ran out of memory; this starts again with fewer others beside it."),
+    Trouble.FAILED: "The devices failed; this is tried once more.",
+}
 
 
 def render(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from bot.delivery.content import MAX_ALT, MOST_BUTTONS, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
@@ -25,28 +24,25 @@ SHOWN_STYLE = 60
 SHOWN_REASON = 300  # of moderators, together: a message has a limit
 SHOWN_DETAIL = 300
 
-FAILURES: Mapping[str, str] = MappingProxyType(
-    {
-        "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
-        "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
-        "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
-        "lora_not_offered": "This model no longer has the LoRA of this request. Leave it out, or choose "
-        "another.",
-        "worker_died": "Painting crashed twice on this picture. Try other settings.",
-        "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
-        "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
-        "start_missing": "The picture to start from can no longer be read: send it again.",
-        "start_not_offered": "The picture to start from is gone, and this bot no longer paints with its "
-        "model or size. Send the picture, or choose another.",
-        "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
-        "Send the picture, or choose another.",
-        "start_unfit": "The picture to start from is unfit for this channel: choose another.",
-        "start_known": "The picture to start from is blocked here, or almost identical to a blocked picture. "
-        "Choose another.",
-        "artifact_missing": "The picture's file is gone. Press Again to paint it again.",
-        "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
-    }
-)
+FAILURES: Mapping[str, str] = {
+    "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
+    "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
+    "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
+    "lora_not_offered": "This model no longer has the LoRA of this request. Leave it out, or choose another.",
+    "worker_died": "Painting crashed twice on this picture. Try other settings.",
+    "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
+    "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
+    "start_missing": "The picture to start from can no longer be read: send it again.",
+    "start_not_offered": "The picture to start from is gone, and this bot no longer paints with its "
+    "model or size. Send the picture, or choose another.",
+    "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
+    "Send the picture, or choose another.",
+    "start_unfit": "The picture to start from is unfit for this channel: choose another.",
+    "start_known": "The picture to start from is blocked here, or almost identical to a blocked picture. "
+    "Choose another.",
+    "artifact_missing": "The picture's file is gone. Press Again to paint it again.",
+    "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
+}
 DEFAULT_FAILURE = "painting_failed"
 
 

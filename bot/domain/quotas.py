@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-HOUR, DAY = 3600.0, 86_400.0
 LITTLE = 0.2  # of a quota; a person is told if no more than this is left
 _ROUNDING = 1e-6
 

@@ -9,34 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.file_states import DELETION_SECONDS
 from bot.files.artifacts import Artifacts
+from bot.store.files.picture_files import Files as Rows
 
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 20
 PAUSE_SECONDS = 0.1  # a deletion takes milliseconds
-
-
-class FileRows(Protocol):
-    """The rows of files, as `store.files` is; each method raises StoreUnavailable."""
-
-    async def expect(self, name: str, *, size: int) -> float | None:
-        """Announce a file that is about to be written; None while the file is being deleted."""
-        ...
-
-    async def drop_unused(self, expected: Mapping[str, float]) -> list[str]:
-        """Choose for deletion the files that nothing has used since `expect`, and return their names."""
-        ...
-
-    async def note_deleted(self, names: Collection[str]) -> None:
-        """Record that files are gone."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +34,7 @@ class KeptFile:
 class Files:
     """Keeps files in `artifacts` and their rows in `rows`; its methods raise StoreUnavailable."""
 
-    def __init__(self, rows: FileRows, artifacts: Artifacts) -> None:
+    def __init__(self, rows: Rows, artifacts: Artifacts) -> None:
         self._rows = rows
         self._artifacts = artifacts
 

@@ -113,6 +113,11 @@ class Sweeper:
     async def _on_duty(self) -> bool:
         return await self._store.retention.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
 
+    async def _until_none(self, step: Callable[[], Awaitable[object]]) -> None:
+        """Repeat a step while it finds something, and this process has the duty."""
+        while await self._on_duty() and await step():
+            pass
+
     async def _list_files(self) -> None:
         """Tell the store of files that it does not know, and delete partial files.
 
@@ -167,16 +172,13 @@ class Sweeper:
                 break
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
-        while await self._on_duty() and await self._store.sessions.forget(
-            before=before, limit=SESSIONS_PER_TRANSACTION
-        ):
-            pass
+        sessions = self._store.sessions
+        await self._until_none(lambda: sessions.forget(before=before, limit=SESSIONS_PER_TRANSACTION))
 
     async def _forget_tokens(self, now: float) -> None:
         """Delete the tokens of expired interactions."""
-        while await self._on_duty():
-            if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_PER_TRANSACTION):
-                break
+        retention = self._store.retention
+        await self._until_none(lambda: retention.forget_tokens(before=now, limit=TOKENS_PER_TRANSACTION))
 
     async def _forget_idle(self) -> None:
         """Delete the places in the fair order of persons without jobs."""
@@ -186,31 +188,20 @@ class Sweeper:
 
     async def _forget_records(self, now: float) -> None:
         """Delete old rows of the log, and add up the devices' time of old months without the persons."""
+        moderation, times = self._store.moderation, self._store.device_time
         before = now - self.bounds.audit_seconds
-        while (
-            math.isfinite(before)
-            and await self._on_duty()
-            and await self._store.moderation.forget(before=before, limit=TOKENS_PER_TRANSACTION)
-        ):
-            pass
-        before = now - self.bounds.usage_seconds
-        while (
-            math.isfinite(before)
-            and await self._on_duty()
-            and await self._store.device_time.fold(before=datetime.fromtimestamp(before, UTC).date())
-        ):
-            pass
+        if math.isfinite(before):
+            await self._until_none(lambda: moderation.forget(before=before, limit=TOKENS_PER_TRANSACTION))
+        if math.isfinite(folded := now - self.bounds.usage_seconds):
+            await self._until_none(lambda: times.fold(before=datetime.fromtimestamp(folded, UTC).date()))
 
     async def _end_reviews(self, now: float) -> None:
         """End reviews whose time is over; forget refused prompts, and ended reviews as old as old jobs."""
         reviews = self._store.reviews
-        while await self._on_duty() and await reviews.expire(limit=ROWS_PER_TRANSACTION):
-            pass
+        await self._until_none(lambda: reviews.expire(limit=ROWS_PER_TRANSACTION))
         # Without a bound on jobs, `before` is -inf: ended reviews stay, refused prompts are forgotten.
-        while await self._on_duty() and await reviews.forget(
-            before=now - self.bounds.job_seconds, limit=ROWS_PER_TRANSACTION
-        ):
-            pass
+        before = now - self.bounds.job_seconds
+        await self._until_none(lambda: reviews.forget(before=before, limit=ROWS_PER_TRANSACTION))
 
     async def _forget_servers(self, now: float) -> None:
         """Delete the jobs of servers that removed the bot longer ago than the bound."""

@@ -42,24 +42,10 @@ _NEGATIVE = re.compile(r"(?<!\S)Negative prompt:")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SIZE = re.compile(r"(\d{1,6}) ?[x×] ?(\d{1,6})")
 
-SILENT = frozenset(
-    {
-        "version",
-        "app",
-        "backend",
-        "pipeline",
-        "operations",
-        "parser",
-        "created date",
-        "civitai metadata",
-        "lora hashes",
-        "hashes",
-        "time taken",
-        "module 1",
-        "module 2",
-        "module 3",
-    }
-)
+SILENT = {
+    *("version", "app", "backend", "pipeline", "operations", "parser", "hashes"),
+    *("created date", "civitai metadata", "lora hashes", "time taken", "module 1", "module 2", "module 3"),
+}
 """Settings that no picture depends on, or that say again what another setting says."""
 
 
@@ -144,23 +130,10 @@ def _json_value(text: str, begin: int) -> tuple[Any, int]:
         return None, -1
 
 
-KNOWN = (
-    "steps",
-    "sampler",
-    "schedule type",
-    "cfg scale",
-    "seed",
-    "size",
-    "model hash",
-    "model",
-    "denoising strength",
-    "hires upscale",
-    "hires resize",
-    "hires steps",
-    "clip skip",
-    "lora",
-    "civitai resources",
-)
+KNOWN = {
+    *("steps", "sampler", "schedule type", "cfg scale", "seed", "size", "model hash", "model", "clip skip"),
+    *("denoising strength", "hires upscale", "hires resize", "hires steps", "lora", "civitai resources"),
+}
 
 
 def _data(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from bot.generation_data.data import NoGenerationData
@@ -12,45 +11,25 @@ MAX_NODES = 2000
 MUTED, BYPASSED = 2, 4  # modes: left out with its links; left out, its inputs passed on
 AFTER_SEED = ("fixed", "increment", "decrement", "randomize")  # the editor's own value after each seed
 
-WIDGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "KSampler": ("seed", "steps", "cfg", "sampler_name", "scheduler", "denoise"),
-        "KSamplerAdvanced": (
-            "add_noise",
-            "noise_seed",
-            "steps",
-            "cfg",
-            "sampler_name",
-            "scheduler",
-            "start_at_step",
-            "end_at_step",
-            "return_with_leftover_noise",
-        ),
-        "SamplerCustom": ("add_noise", "noise_seed", "cfg"),
-        "KSamplerSelect": ("sampler_name",),
-        "BasicScheduler": ("scheduler", "steps", "denoise"),
-        "CLIPTextEncode": ("text",),
-        "CLIPTextEncodeSDXL": (
-            "width",
-            "height",
-            "crop_w",
-            "crop_h",
-            "target_width",
-            "target_height",
-            "text_g",
-            "text_l",
-        ),
-        "EmptyLatentImage": ("width", "height", "batch_size"),
-        "EmptySD3LatentImage": ("width", "height", "batch_size"),
-        "CheckpointLoaderSimple": ("ckpt_name",),
-        "UNETLoader": ("unet_name",),
-        "LoraLoader": ("lora_name", "strength_model", "strength_clip"),
-        "LoraLoaderModelOnly": ("lora_name", "strength_model"),
-        "CLIPSetLastLayer": ("stop_at_clip_layer",),
-        "LoadImage": ("image",),
-        "PrimitiveNode": ("value",),
-    }
-)
+WIDGETS: Mapping[str, str] = {
+    "KSampler": "seed steps cfg sampler_name scheduler denoise",
+    "KSamplerAdvanced": "add_noise noise_seed steps cfg sampler_name scheduler start_at_step end_at_step "
+    "return_with_leftover_noise",
+    "SamplerCustom": "add_noise noise_seed cfg",
+    "KSamplerSelect": "sampler_name",
+    "BasicScheduler": "scheduler steps denoise",
+    "CLIPTextEncode": "text",
+    "CLIPTextEncodeSDXL": "width height crop_w crop_h target_width target_height text_g text_l",
+    "EmptyLatentImage": "width height batch_size",
+    "EmptySD3LatentImage": "width height batch_size",
+    "CheckpointLoaderSimple": "ckpt_name",
+    "UNETLoader": "unet_name",
+    "LoraLoader": "lora_name strength_model strength_clip",
+    "LoraLoaderModelOnly": "lora_name strength_model",
+    "CLIPSetLastLayer": "stop_at_clip_layer",
+    "LoadImage": "image",
+    "PrimitiveNode": "value",
+}
 
 
 def prompt_of(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +74,7 @@ def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from ((str(name), value) for name, value in written.items())
         return
     left = _list(written)
-    for name in WIDGETS.get(str(node.get("type")), ()):
+    for name in WIDGETS.get(str(node.get("type")), "").split():
         if not left:
             return
         yield name, left.pop(0)

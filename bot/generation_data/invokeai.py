@@ -19,25 +19,11 @@ from bot.generation_data.data import (
 )
 from sdjax_engine.request import Lora
 
-READ = frozenset(
-    {
-        "positive_prompt",
-        "negative_prompt",
-        "width",
-        "height",
-        "steps",
-        "scheduler",
-        "cfg_scale",
-        "seed",
-        "model",
-        "loras",
-        "strength",
-        "clip_skip",
-        "init_image",
-        "generation_mode",
-    }
-)
-SILENT = frozenset({"app_version", "rand_device", "positive_style_prompt", "negative_style_prompt"})
+READ = {
+    *("positive_prompt", "negative_prompt", "width", "height", "steps", "scheduler", "cfg_scale", "seed"),
+    *("model", "loras", "strength", "clip_skip", "init_image", "generation_mode"),
+}
+SILENT = {"app_version", "rand_device", "positive_style_prompt", "negative_style_prompt"}
 
 
 def is_invokeai(found: Mapping[str, Any]) -> bool:

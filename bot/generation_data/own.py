@@ -20,23 +20,10 @@ from sdjax_engine.request import Lora
 
 VERSION = 1
 PICTURES = ("init_image", "mask_image")
-READ = frozenset(
-    {
-        "prompt",
-        "negative_prompt",
-        "seed",
-        "num_inference_steps",
-        "guidance_scale",
-        "sampler",
-        "height",
-        "width",
-        "model",
-        "strength",
-        "loras",
-        "second_pass",
-        *PICTURES,
-    }
-)
+READ = {
+    *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
+    *("width", "model", "strength", "loras", "second_pass", *PICTURES),
+}
 
 
 def is_own(found: Mapping[str, Any]) -> bool:

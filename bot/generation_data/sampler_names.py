@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from sdjax_engine.request import Sampler
 from sdjax_engine.sampler_aliases import SAMPLER_ALIASES
@@ -13,12 +12,10 @@ from sdjax_engine.sampler_aliases import SAMPLER_ALIASES
 PLAIN_SCHEDULES = ("", "automatic", "normal", "none")
 """Names of schedules that stand for the sampler's own schedule."""
 
-WITH_KARRAS: Mapping[Sampler, Sampler] = MappingProxyType(
-    {
-        Sampler.DPMPP_2M: Sampler.DPMPP_2M_KARRAS,
-        Sampler.DPMPP_2M_SDE: Sampler.DPMPP_2M_SDE_KARRAS,
-    }
-)
+WITH_KARRAS: Mapping[Sampler, Sampler] = {
+    Sampler.DPMPP_2M: Sampler.DPMPP_2M_KARRAS,
+    Sampler.DPMPP_2M_SDE: Sampler.DPMPP_2M_SDE_KARRAS,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

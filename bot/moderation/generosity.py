@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 NO_LIMIT = math.inf
@@ -70,28 +69,26 @@ RANKED = Order(
 LEVELS = Order(generous=_mildest, severe=_strictest)
 FIRST = Order(generous=lambda values: values[0], severe=lambda _value, bound: bound)
 
-ORDERS: Mapping[str, Order] = MappingProxyType(
-    {
-        "paint": MORE,  # yes is more than no
-        "models": NAMES,
-        "pixels": MORE,
-        "steps": MORE,
-        "variants": MORE,
-        "loras": NAMES,
-        "start_pictures": MORE,
-        "private": RANKED,
-        "previews": MORE,
-        "review": LESS,
-        "flagged": LEVELS,
-        "flagged_spoiler": LEVELS,
-        "flagged_age_restricted": LEVELS,
-        "pictures_per_hour": MORE,
-        "pictures_per_day": MORE,
-        "cost_per_hour": MORE,
-        "cost_per_day": MORE,
-        "cool_down": LESS,
-        "weight": MORE,
-        "language": FIRST,  # of the role with the smallest id
-    }
-)
+ORDERS: Mapping[str, Order] = {
+    "paint": MORE,  # yes is more than no
+    "models": NAMES,
+    "pixels": MORE,
+    "steps": MORE,
+    "variants": MORE,
+    "loras": NAMES,
+    "start_pictures": MORE,
+    "private": RANKED,
+    "previews": MORE,
+    "review": LESS,
+    "flagged": LEVELS,
+    "flagged_spoiler": LEVELS,
+    "flagged_age_restricted": LEVELS,
+    "pictures_per_hour": MORE,
+    "pictures_per_day": MORE,
+    "cost_per_hour": MORE,
+    "cost_per_day": MORE,
+    "cool_down": LESS,
+    "weight": MORE,
+    "language": FIRST,  # of the role with the smallest id
+}
 """The order of each key's values."""

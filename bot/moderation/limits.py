@@ -18,7 +18,8 @@ from typing import Any
 from bot.domain.channels import ChannelKind, flagged_in
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.domain.quotas import DAY, HOUR, Measure, Quota
+from bot.domain.quotas import Measure, Quota
+from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.moderation.generosity import ANY, NO_LIMIT
 from bot.moderation.policy import Effective, Names, Policy, Rule
 from bot.store.moderation.policies import PolicyScope
@@ -26,10 +27,10 @@ from sdjax_engine.request import Offer
 
 SPANS = MappingProxyType(
     {
-        "pictures_per_hour": (Measure.PICTURES, HOUR),
-        "pictures_per_day": (Measure.PICTURES, DAY),
-        "cost_per_hour": (Measure.COST, HOUR),
-        "cost_per_day": (Measure.COST, DAY),
+        "pictures_per_hour": (Measure.PICTURES, HOUR_SECONDS),
+        "pictures_per_day": (Measure.PICTURES, DAY_SECONDS),
+        "cost_per_hour": (Measure.COST, HOUR_SECONDS),
+        "cost_per_day": (Measure.COST, DAY_SECONDS),
     }
 )
 """What the quotas of a policy count, and over how many seconds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from bot.domain.channels import ChannelKind
 from bot.domain.jobs import Showing, Showings
@@ -13,13 +12,11 @@ from sdjax_engine.request import SafetyScores
 from sdjax_engine.scores import PictureScores
 
 FLAGGED = Level.EXPLICIT  # of a picture that the checkpoint's own checker flags
-OWN: Mapping[ChannelKind, Showings] = MappingProxyType(
-    {
-        ChannelKind.PLAIN: (Showing.WITHHOLD,) * 3,
-        ChannelKind.SPOILER: (Showing.WITHHOLD,) * 3,
-        ChannelKind.AGE_RESTRICTED: (Showing.SPOILER,) * 3,
-    }
-)
+OWN: Mapping[ChannelKind, Showings] = {
+    ChannelKind.PLAIN: (Showing.WITHHOLD,) * 3,
+    ChannelKind.SPOILER: (Showing.WITHHOLD,) * 3,
+    ChannelKind.AGE_RESTRICTED: (Showing.SPOILER,) * 3,
+}
 """How pictures of the levels 1, 2 and 3 are shown without any configuration."""
 
 

@@ -11,22 +11,25 @@ from stores import TTL, Clock, OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, Showing
-from bot.domain.quotas import DAY, HOUR, Caps, Charge, Measure, Quota
+from bot.domain.quotas import Caps, Charge, Measure, Quota
+from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.store import Store
 
 HERE, ELSEWHERE, CHANNEL, THREAD, OTHER_CHANNEL = 21, 22, 31, 39, 32
 MINA, RAVI = 11, 12
-OF_HOUR = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR, guild_id=HERE)
-OF_DAY = Quota(key="cost_per_day", measure=Measure.COST, limit=20, seconds=DAY, guild_id=HERE)
+OF_HOUR = Quota(
+    key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR_SECONDS, guild_id=HERE
+)
+OF_DAY = Quota(key="cost_per_day", measure=Measure.COST, limit=20, seconds=DAY_SECONDS, guild_id=HERE)
 IN_CHANNEL = Quota(
     key="pictures_per_day",
     measure=Measure.PICTURES,
     limit=4,
-    seconds=DAY,
+    seconds=DAY_SECONDS,
     guild_id=HERE,
     channel_id=CHANNEL,
 )
-EVERYWHERE = Quota(key="pictures_per_day", measure=Measure.PICTURES, limit=12, seconds=DAY)
+EVERYWHERE = Quota(key="pictures_per_day", measure=Measure.PICTURES, limit=12, seconds=DAY_SECONDS)
 COOL_DOWN = Quota(key="cool_down", measure=Measure.REQUESTS, limit=1, seconds=60, guild_id=HERE)
 
 
@@ -75,11 +78,11 @@ async def test_a_refused_request_costs_nothing_and_says_when_there_is_room(
     assert error.message_id == "quota_pictures_per_hour"
     assert error.details == {"limit": "10", "left": "2"}
     [further] = error.further
-    assert (further.message_id, further.details["at"]) == ("quota_again", first + HOUR)
+    assert (further.message_id, further.details["at"]) == ("quota_again", first + HOUR_SECONDS)
     assert await left(store, OF_HOUR) == [2]
-    clock.now = first + HOUR
+    clock.now = first + HOUR_SECONDS
     await ask(store, 4, OF_HOUR, pictures=5)
-    assert (await refused(store, 5, OF_HOUR, pictures=9)).further[0].details["at"] == clock.now + HOUR
+    assert (await refused(store, 5, OF_HOUR, pictures=9)).further[0].details["at"] == clock.now + HOUR_SECONDS
 
 
 async def test_a_request_larger_than_a_used_up_quota_is_told_when_the_next_picture_is_free(
@@ -89,7 +92,7 @@ async def test_a_request_larger_than_a_used_up_quota_is_told_when_the_next_pictu
     error = await refused(store, 2, OF_HOUR, pictures=11)
     again, fewer = error.further
     assert (again.message_id, fewer.message_id) == ("quota_next", "quota_fewer")
-    assert again.details["at"] == clock.now + HOUR
+    assert again.details["at"] == clock.now + HOUR_SECONDS
 
 
 async def test_a_request_larger_than_its_quota_is_told_to_be_smaller(store: Store) -> None:
@@ -137,7 +140,7 @@ async def test_a_deletion_gives_back_only_what_was_not_painted(store: Store) -> 
 
 async def test_charges_go_a_day_later(store: Store, clock: Clock) -> None:
     await ask(store, 1, OF_DAY, pictures=2)
-    clock.now += DAY - 1
+    clock.now += DAY_SECONDS - 1
     await ask(store, 2, OF_DAY, pictures=2)
     assert await store.charges.lapse() == 0
     clock.now += 2

@@ -225,7 +225,6 @@ class Life:
         await leases.abandon(more[0], spent=SPENT)
         await leases.recover("painter")
         await leases.expire()
-        await leases.run_seconds(PAINTED)
         await self.store.device_time.add(third, SPENT)
         await self.store.device_time.add_repaint(self.done, "demo", SPENT)
         await self.store.demands.rows()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore, undelivered
+from stores import TTL, Clock, OpenStore, run_seconds, undelivered
 
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Notes, State
@@ -235,7 +235,7 @@ async def test_a_stale_token_changes_nothing(store: Store, clock: Clock) -> None
             await verb
     assert await store.leases.heartbeat({stale: 9}, ttl=TTL) == {stale.image_id}
     assert await store.jobs.get(stale.job_id) == before
-    assert await store.leases.run_seconds(RECIPE.lane) is None
+    assert await run_seconds(store, RECIPE.lane) is None
     assert (await store.leases.complete(fresh, artifact="bb/bb.png", seconds=1.0)).state is State.DONE
 
 
@@ -343,15 +343,15 @@ async def test_a_restarted_worker_takes_back_only_its_own_images(store: Store) -
 
 async def test_run_times_are_a_moving_mean_of_each_lane(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=9), ORIGIN)
-    assert await store.leases.run_seconds(RECIPE.lane) is None
+    assert await run_seconds(store, RECIPE.lane) is None
     claims = await store.leases.claim("worker", limit=9, ttl=TTL)
     await store.leases.complete(claims[0], artifact="aa/aa.png", seconds=2.0)
-    assert await store.leases.run_seconds(RECIPE.lane) == pytest.approx(2.0)
+    assert await run_seconds(store, RECIPE.lane) == pytest.approx(2.0)
     for claim in claims[1:]:
         await store.leases.complete(claim, artifact="aa/aa.png", seconds=4.0)
     # each takes a fifth of the difference away
-    assert await store.leases.run_seconds(RECIPE.lane) == pytest.approx(4.0 - 2.0 * 0.8**8)
-    assert await store.leases.run_seconds(WIDE.lane) is None
+    assert await run_seconds(store, RECIPE.lane) == pytest.approx(4.0 - 2.0 * 0.8**8)
+    assert await run_seconds(store, WIDE.lane) is None
 
 
 async def test_a_lease_that_ends_too_far_ahead_is_taken_back(store: Store) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, undelivered
+from stores import TTL, Clock, run_seconds, undelivered
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
@@ -30,7 +30,7 @@ async def test_a_restart_keeps_all_rows(database_url: str, clock: Clock) -> None
     second = await Store.open(database_url, clock=clock)
     assert [await second.jobs.get(job.id) for job in (waiting, done)] == [waiting, done]
     assert [delivery.job for delivery in await undelivered(second, limit=9)] == [done]
-    assert await second.leases.run_seconds(RECIPE.lane) == 2.0
+    assert await run_seconds(second, RECIPE.lane) == 2.0
     assert await second.leases.heartbeat({claim: 3}, ttl=TTL) == set()
     assert await second.leases.recover("worker") == 1
     assert len(await second.leases.claim("worker", limit=9, ttl=TTL)) == 2

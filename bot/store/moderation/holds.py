@@ -8,7 +8,6 @@ other servers may show the same file: moderators decide for their own server onl
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,18 +20,16 @@ from bot.store.rows.jobs import hold_values
 from bot.store.rows.transitions import renew_results
 from bot.store.tables.queue import images, jobs
 
-SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
-    {
-        Outcome.SHOWN: Showing.SHOW,
-        Outcome.SPOILER: Showing.SPOILER,
-        Outcome.REJECTED: Showing.WITHHOLD,
-        Outcome.EXPIRED: Showing.WITHHOLD,
-    }
-)
+SHOWN_AS: Mapping[Outcome, Showing] = {
+    Outcome.SHOWN: Showing.SHOW,
+    Outcome.SPOILER: Showing.SPOILER,
+    Outcome.REJECTED: Showing.WITHHOLD,
+    Outcome.EXPIRED: Showing.WITHHOLD,
+}
 OPEN = (Showing.SHOW, Showing.SPOILER)
 HELD = (Showing.HOLD,)
 ANYWAY = (*OPEN, *HELD)
-NOTHING_DECIDED: Mapping[str, Any] = MappingProxyType({"ruling": None, "ruling_reason": ""})
+NOTHING_DECIDED: Mapping[str, Any] = {"ruling": None, "ruling_reason": ""}
 
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,15 +35,13 @@ from bot.store.rows.revisions import hold_server
 from bot.store.tables.outbox import outbox
 from bot.store.tables.reviews import review_settings, reviews
 
-ACTS: Mapping[Outcome, Act] = MappingProxyType(
-    {
-        Outcome.SHOWN: Act.APPROVE,
-        Outcome.SPOILER: Act.COVER,
-        Outcome.REJECTED: Act.REJECT,
-        Outcome.DECLINED: Act.DECLINE,
-        Outcome.EXPIRED: Act.EXPIRE,
-    }
-)
+ACTS: Mapping[Outcome, Act] = {
+    Outcome.SHOWN: Act.APPROVE,
+    Outcome.SPOILER: Act.COVER,
+    Outcome.REJECTED: Act.REJECT,
+    Outcome.DECLINED: Act.DECLINE,
+    Outcome.EXPIRED: Act.EXPIRE,
+}
 """The names of a review's ends in the log."""
 
 

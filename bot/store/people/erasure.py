@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,9 +55,7 @@ _KEPT = (
 )
 OF_SERVERS = (jobs, preferences, blocked_pictures, server_revisions, *_KEPT)
 """The tables with rows that go with a server."""
-_GROWING: Mapping[sa.Column[Any], int] = MappingProxyType(
-    {sessions.c.id: 10, reports.c.job_id: 500, reviews.c.id: 500}
-)
+_GROWING: Mapping[sa.Column[Any], int] = {sessions.c.id: 10, reports.c.job_id: 500, reviews.c.id: 500}
 """Keys of tables that grow, and how many go in one transaction; a session goes with all its votes."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 

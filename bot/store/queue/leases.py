@@ -8,7 +8,6 @@ reuses the ids of deleted rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,15 +26,15 @@ from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
-from bot.store.tables.queue import images, jobs, run_times, virtual_clock
+from bot.store.tables.queue import images, jobs, virtual_clock
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
 MAX_WORKER_DEATHS = 2  # of an image that the devices had begun
 MAX_LOST_LEASES = 4  # of an image; it may kill its worker before a heartbeat reports that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
-NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
-NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
+NO_TROUBLES: Mapping[Claim, str] = {}
+NO_PREVIEWS: Mapping[Claim, bytes] = {}
 NEXT = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
 """The condition for images that may be claimed."""
 
@@ -174,13 +173,6 @@ class Leases(Verbs):
         workers must not have the same name.
         """
         return await self._take_back(images.c.worker == worker)
-
-    async def run_seconds(self, lane: Lane) -> float | None:
-        """Return the moving mean of the seconds that an image of this lane runs; None before the first."""
-        statement = sa.select(run_times.c.seconds).where(run_times.c.lane == str(lane))
-        async with self._database.read() as connection:
-            found: float | None = await connection.scalar(statement)
-            return found
 
     async def _end(
         self,

@@ -15,14 +15,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Origin, Showing, State
-from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
+from bot.domain.quotas import Charge, Counted, Left, Measure, Quota, free_at, is_over
+from bot.domain.time_units import DAY_SECONDS
 from bot.store.database.database import Verbs
 from bot.store.rows.jobs import among
 from bot.store.tables.policies import charges
 from bot.store.tables.queue import images
 from bot.texts.catalogue import Moment
 
-LONGEST = DAY  # seconds: no quota looks back further
+LONGEST = DAY_SECONDS  # seconds: no quota looks back further
 NO_CHARGE = Charge()
 
 

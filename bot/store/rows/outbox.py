@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -20,13 +19,11 @@ from bot.store.rows.jobs import first_readable
 from bot.store.tables.outbox import outbox
 
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
-SUBJECTS: Mapping[Outgoing, sa.Column[Any]] = MappingProxyType(
-    {
-        Outgoing.RESULT: outbox.c.job_id,
-        Outgoing.REVIEW: outbox.c.review_id,
-        Outgoing.POST: outbox.c.post_id,
-    }
-)
+SUBJECTS: Mapping[Outgoing, sa.Column[Any]] = {
+    Outgoing.RESULT: outbox.c.job_id,
+    Outgoing.REVIEW: outbox.c.review_id,
+    Outgoing.POST: outbox.c.post_id,
+}
 UNSETTLED = outbox.c.outcome.is_(None)
 """The condition for messages that are on their way."""
 

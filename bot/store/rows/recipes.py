@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from bot.domain.jobs import Recipe
@@ -16,7 +15,7 @@ log = logging.getLogger(__name__)
 
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 """The errors of reading a row that another version has written, or that is damaged."""
-DEFAULTS: Mapping[str, Any] = MappingProxyType({field.name: field.default for field in fields(Recipe)})
+DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Recipe)}
 """The default values of a recipe, by name. Rows leave them out, so no later version may change them."""
 
 

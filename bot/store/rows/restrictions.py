@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,9 +23,10 @@ class Kind(StrEnum):
     PAUSE = "pause"
 
 
-ACTS: Mapping[Kind, tuple[Act, Act]] = MappingProxyType(
-    {Kind.BLOCK: (Act.BLOCK, Act.UNBLOCK), Kind.PAUSE: (Act.PAUSE, Act.RESUME)}
-)
+ACTS: Mapping[Kind, tuple[Act, Act]] = {
+    Kind.BLOCK: (Act.BLOCK, Act.UNBLOCK),
+    Kind.PAUSE: (Act.PAUSE, Act.RESUME),
+}
 """The acts in the log for the start and the end of each kind of restriction."""
 
 

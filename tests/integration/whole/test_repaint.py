@@ -21,9 +21,9 @@ from test_worker import make_worker
 
 from bot.domain.errors import MissingArtifact
 from bot.domain.jobs import Job, Recipe, State
+from bot.domain.time_units import DAY_SECONDS as DAY
 from bot.files import Files
 from bot.files.artifacts import Artifacts
-from bot.files.sweeper import DAY_SECONDS as DAY
 from bot.files.sweeper import Bounds, Sweeper
 from bot.sandbox.client import Member
 from bot.store import Store
