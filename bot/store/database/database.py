@@ -345,6 +345,28 @@ class Verbs:
         self._database = shared.database
         self._clock = shared.clock
 
+    async def _rows(self, look: sa.Select[Any]) -> list[Any]:
+        """Return the rows of one statement."""
+        async with self._database.read() as connection:
+            return list(await connection.execute(look))
+
+    async def _row(self, look: sa.Select[Any]) -> Any:
+        """Return the first row of one statement; None without one."""
+        return next(iter(await self._rows(look)), None)
+
+    async def _scalars(self, look: sa.Select[T]) -> list[T]:
+        """Return the values of one statement."""
+        return [row[0] for row in await self._rows(look)]
+
+    async def _scalar(self, look: sa.Select[T]) -> T | None:
+        """Return the first value of one statement; None without one."""
+        return next(iter(await self._scalars(look)), None)
+
+    async def _write(self, change: sa.Executable) -> int:
+        """Change rows by one statement, and return their number."""
+        async with self._database.write() as connection:
+            return (await connection.execute(change)).rowcount
+
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[tuple[AsyncConnection, Changes]]:
         """Begin a transaction; the loops that wait for its changes are woken once it is committed."""

@@ -88,22 +88,18 @@ class Files(Verbs):
     async def painter(self, name: str) -> Painter | None:
         """Return the image that painted this file, or None if no stored job painted it."""
         look = _painters().where(images.c.artifact == name).order_by(images.c.id).limit(1)
-        async with self._database.read() as connection:
-            row = (await connection.execute(look)).first()
+        row = await self._row(look)
         return None if row is None else _painter(row)
 
     async def of_image(self, job_id: str, index: int) -> str | None:
         """Return the name of an image's file; None for an image that is gone or has no file."""
         look = sa.select(images.c.artifact).where(images.c.job_id == job_id, images.c.index == index)
-        async with self._database.read() as connection:
-            found: str | None = await connection.scalar(look)
-        return found
+        return await self._scalar(look)
 
     async def starts(self, job_id: str) -> tuple[str | None, str | None] | None:
         """Return the names of a job's start picture and mask; None for a job that is gone."""
         look = sa.select(jobs.c.recipe).where(jobs.c.id == job_id)
-        async with self._database.read() as connection:
-            row = (await connection.execute(look)).first()
+        row = await self._row(look)
         if row is None:
             return None
         recipe = recipe_from(row.recipe)
@@ -165,9 +161,9 @@ class Files(Verbs):
             .order_by(files.c.changed_at, files.c.name, images.c.id)
             .with_for_update(skip_locked=True, of=files)
         )
-        async with self._database.read() as connection:  # called often, and files are rarely lost
-            if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
-                return []
+        # called often, and files are rarely lost
+        if await self._scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
+            return []
         async with self._database.write() as connection:
             found = await readable_rows(connection, statement, limit=limit)
             rows = {row.name: row for row in found}

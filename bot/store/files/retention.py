@@ -165,8 +165,7 @@ class Retention(Verbs):
         theirs = sa.select(jobs.c.id).where(jobs.c.user_id == last_tags.c.user_id).limit(1)
         idle = theirs.scalar_subquery().is_(None)
         look = sa.select(last_tags.c.user_id, idle.label("idle")).where(last_tags.c.user_id > after)
-        async with self._database.read() as connection:
-            rows = list(await connection.execute(look.order_by(last_tags.c.user_id).limit(limit)))
+        rows = await self._rows(look.order_by(last_tags.c.user_id).limit(limit))
         if few := [row.user_id for row in rows if row.idle]:
             persons = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
             async with self._database.write() as connection:
@@ -179,8 +178,7 @@ class Retention(Verbs):
         """Delete at most `limit` interaction tokens that expired before this time; return how many."""
         ended = HOLDS_TOKEN & (jobs.c.token_expires_at < before)
         old = sa.select(jobs.c.id).where(ended).order_by(jobs.c.token_expires_at).limit(limit)
-        async with self._database.read() as connection:
-            few = list(await connection.scalars(old))
+        few = await self._scalars(old)
         if not few:
             return 0
         still = sa.select(jobs.c.id).where(jobs.c.id.in_(few), ended).order_by(jobs.c.id)

@@ -68,8 +68,7 @@ class NamedRows(Verbs, ABC, Generic[Row]):
     async def find(self, guild_id: int, name: str) -> Row | None:
         """Return the server's row of this name, in any spelling with the same key."""
         look = sa.select(self.table).where(self._is(guild_id, name))
-        async with self._database.read() as connection:
-            row = (await connection.execute(look)).one_or_none()
+        row = await self._row(look)
         return None if row is None else self._read(row)
 
     async def put(self, thing: Row, by: By) -> None:

@@ -89,15 +89,13 @@ class Known(Verbs):
     async def is_result(self, artifact: str) -> bool:
         """Return whether a file of this name is a picture that the bot painted, for anyone."""
         look = sa.select(images.c.id).where(images.c.artifact == artifact).limit(1)
-        async with self._database.read() as connection:
-            return await connection.scalar(look) is not None
+        return await self._scalar(look) is not None
 
     async def begins_with(self, digits: str) -> bool:
         """Return whether the bot painted a picture, for anybody, whose sha256 begins with these digits."""
         name, prefix = images.c.artifact, f"{digits[:2]}/{digits}"  # files are named after their sha256
         here = (name >= prefix) & (name < f"{prefix}g") & name.startswith(prefix)  # g comes after all digits
-        async with self._database.read() as connection:
-            return await connection.scalar(sa.select(images.c.id).where(here).limit(1)) is not None
+        return await self._scalar(sa.select(images.c.id).where(here).limit(1)) is not None
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""
@@ -135,8 +133,7 @@ class Known(Verbs):
         here &= column.hash == stored(number)
         band, values = next(iter(band_values(number).items()))  # its index finds the rows
         found = look.where(here, column[band] == values, rejected | reported)
-        async with self._database.read() as connection:
-            return await connection.scalar(found.limit(1)) is not None
+        return await self._scalar(found.limit(1)) is not None
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.
@@ -173,8 +170,7 @@ class Known(Verbs):
         """Return the pictures that a server blocks, or the operator for 0, the newest first."""
         look = sa.select(blocked_pictures).where(blocked_pictures.c.guild_id == guild_id)
         ordered = look.order_by(blocked_pictures.c.at.desc(), blocked_pictures.c.hash)
-        async with self._database.read() as connection:
-            return [blocked_from(row) for row in await connection.execute(ordered)]
+        return [blocked_from(row) for row in await self._rows(ordered)]
 
     async def kept(self, guild_id: int, numbers: Sequence[int]) -> dict[int, str]:
         """Return the files of pictures of a server by their very hashes, as far as any are kept.
@@ -189,9 +185,8 @@ class Known(Verbs):
         look = look.where(column.guild_id == guild_id, column.band_0.in_(bands))
         look = look.where(column.hash.in_([stored(number) for number in numbers]))
         look = look.where(images.c.artifact.is_not(None), jobs.c.deleted_at.is_(None), ~jobs.c.private)
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(column.id).limit(MOST_CANDIDATES))
-            return {read(row.hash): row.artifact for row in rows}
+        rows = await self._rows(look.order_by(column.id).limit(MOST_CANDIDATES))
+        return {read(row.hash): row.artifact for row in rows}
 
 
 async def _places(connection: AsyncConnection) -> list[int]:

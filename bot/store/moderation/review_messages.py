@@ -118,8 +118,7 @@ class ReviewMessages(OutboxVerbs[DueReview]):
         values |= {"message_id": None, "channel_id": None} if lost else {}
         current = sa.exists().where(outbox.c.id == due.id, outbox.c.fencing_token == due.fencing_token)
         mine = sa.update(reviews).where(reviews.c.id == due.review.id, current)
-        async with self._database.write() as connection:
-            await connection.execute(mine.values(values))
+        await self._write(mine.values(values))
 
 
 async def _case(connection: AsyncConnection, row: Any, review: Review, job: Job | None) -> Case:

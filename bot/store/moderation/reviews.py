@@ -101,8 +101,7 @@ class Reviews(Verbs):
     async def get(self, review_id: int, guild_id: int) -> Review:
         """Return a review of a server; raises UserMistake `review_gone`."""
         look = sa.select(reviews).where(_known(review_id, guild_id))
-        async with self._database.read() as connection:
-            row = (await connection.execute(look)).one_or_none()
+        row = await self._row(look)
         if row is None:
             raise UserMistake("review_gone")
         return review_of(row)
@@ -110,9 +109,8 @@ class Reviews(Verbs):
     async def waiting(self, guild_id: int, *, limit: int) -> list[Review]:
         """Return the reviews that wait in a server, the oldest first."""
         look = sa.select(reviews).where(reviews.c.guild_id == guild_id, waits())
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
-            return readable_reviews(rows)
+        rows = await self._rows(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
+        return readable_reviews(rows)
 
     async def decide(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         """Decide a review; `by` has the reason, which the person is told of a rejection.
@@ -129,8 +127,7 @@ class Reviews(Verbs):
         over = sa.select(reviews.c.id, reviews.c.guild_id).where(
             waits(), known, reviews.c.due_at <= self._clock()
         )
-        async with self._database.read() as connection:
-            rows = list(await connection.execute(over.order_by(reviews.c.due_at).limit(limit)))
+        rows = await self._rows(over.order_by(reviews.c.due_at).limit(limit))
         ended = 0
         for row in rows:
             try:
@@ -149,9 +146,8 @@ class Reviews(Verbs):
         refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
         old = ended | refused
         some = reviews.c.id.in_(sa.select(reviews.c.id).where(old).limit(limit))
-        async with self._database.write() as connection:
-            # A refusal may be appealed between the search and its deletion, so `old` stands here too.
-            return (await connection.execute(sa.delete(reviews).where(some, old))).rowcount
+        # A refusal may be appealed between the search and its deletion, so `old` stands here too.
+        return await self._write(sa.delete(reviews).where(some, old))
 
     async def _end(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         now = self._clock()

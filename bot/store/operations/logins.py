@@ -56,27 +56,23 @@ class Logins(Verbs):
         now = self._clock()
         mine = (logins.c.hash == _hash(secret)) & (logins.c.kind == SESSION)
         alive = mine & (logins.c.expires_at > now) & (logins.c.seen_at > now - IDLE_SECONDS)
-        async with self._database.read() as connection:
-            row = (await connection.execute(sa.select(logins).where(alive))).one_or_none()
+        row = await self._row(sa.select(logins).where(alive))
         if row is None:
             return None
         if row.seen_at < now - NOTE_SECONDS:
-            async with self._database.write() as connection:
-                await connection.execute(sa.update(logins).where(alive).values(seen_at=now))
+            await self._write(sa.update(logins).where(alive).values(seen_at=now))
         return Login(user_id=row.user_id, expires_at=row.expires_at)
 
     async def leave(self, secret: str, *, everywhere: bool = False) -> None:
         """End a session, or all sessions and links of its person."""
         mine = (logins.c.hash == _hash(secret)) & (logins.c.kind == SESSION)
         theirs = logins.c.user_id == sa.select(logins.c.user_id).where(mine).scalar_subquery()
-        async with self._database.write() as connection:
-            await connection.execute(sa.delete(logins).where(theirs if everywhere else mine))
+        await self._write(sa.delete(logins).where(theirs if everywhere else mine))
 
     async def lapse(self) -> int:
         """Delete the logins that are over, and return how many."""
         over = sa.delete(logins).where(logins.c.expires_at <= self._clock())
-        async with self._database.write() as connection:
-            return (await connection.execute(over)).rowcount
+        return await self._write(over)
 
     async def _add(self, connection: AsyncConnection, kind: str, user_id: int, seconds: float) -> str:
         secret, now = secrets.token_urlsafe(32), self._clock()

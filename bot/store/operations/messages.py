@@ -45,29 +45,26 @@ class Messages(Verbs):
         oldest = sa.func.min(outbox.c.created_at).label("oldest")
         kinds = outbox.c.kind.in_([kind.value for kind in Outgoing])
         look = sa.select(*columns, oldest).where(kinds, UNSETTLED).group_by(outbox.c.kind)
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(outbox.c.kind))
-            return [
-                Waiting(kind=row.kind, due=row.due, later=row.all - row.due, oldest=row.oldest)
-                for row in rows
-            ]
+        rows = await self._rows(look.order_by(outbox.c.kind))
+        return [
+            Waiting(kind=row.kind, due=row.due, later=row.all - row.due, oldest=row.oldest) for row in rows
+        ]
 
     async def unsent(self, kind: Outgoing, *, limit: int) -> list[Message]:
         """Return messages of one kind that are not sent, the longest due first."""
         look = sa.select(outbox).where(outbox.c.kind == kind.value, UNSETTLED)
-        async with self._database.read() as connection:
-            return [
-                Message(
-                    id=row.id,
-                    kind=row.kind,
-                    job_id=row.job_id,
-                    front=row.front,
-                    created_at=row.created_at,
-                    attempts=row.attempts,
-                    next_try_at=row.next_try_at,
-                )
-                for row in await connection.execute(look.order_by(outbox.c.next_try_at).limit(limit))
-            ]
+        return [
+            Message(
+                id=row.id,
+                kind=row.kind,
+                job_id=row.job_id,
+                front=row.front,
+                created_at=row.created_at,
+                attempts=row.attempts,
+                next_try_at=row.next_try_at,
+            )
+            for row in await self._rows(look.order_by(outbox.c.next_try_at).limit(limit))
+        ]
 
     async def send_now(self, message_id: int) -> bool:
         """Make a message due now; False for one that is sent or deleted."""

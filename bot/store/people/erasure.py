@@ -76,9 +76,7 @@ class Erasure(Verbs):
     async def person_of(self, job_id: str) -> int | None:
         """Return the person who asked for a job; None where the job is not stored."""
         look = sa.select(jobs.c.user_id).where(jobs.c.id == job_id)
-        async with self._database.read() as connection:
-            person: int | None = await connection.scalar(look)
-        return person
+        return await self._scalar(look)
 
     async def copies_of(self, job_ids: Collection[str], *, limit: int) -> list[str]:
         """Return ids of copies of these jobs, and of their copies, of any person, that have no copies."""
@@ -88,8 +86,7 @@ class Erasure(Verbs):
         further = sa.select(deeper.c.id).join(tree, deeper.c.parent_id == tree.c.id).where(is_copy(deeper))
         tree = tree.union(further)
         last = ~sa.exists().where(copy.c.parent_id == tree.c.id, is_copy(copy))
-        async with self._database.read() as connection:
-            return list(await connection.scalars(sa.select(tree.c.id).where(last).limit(limit)))
+        return await self._scalars(sa.select(tree.c.id).where(last).limit(limit))
 
     async def readable(self, job_ids: Sequence[str]) -> list[Job]:
         """Return the jobs of these ids that this version can read."""
@@ -99,8 +96,7 @@ class Erasure(Verbs):
     async def files_sent(self, job_ids: Collection[str]) -> set[str]:
         """Return the start pictures sent with these jobs, without those of jobs that they repeat."""
         theirs = sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids))
-        async with self._database.read() as connection:
-            return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
+        return set(await self._scalars(theirs.where(start_pictures.c.source == OWN)))
 
     async def erase(self, job_ids: Collection[str], *, unless_copied: bool = False) -> list[str]:
         """Delete the rows of these jobs, in any state; workers stop painting them.
@@ -137,8 +133,7 @@ class Erasure(Verbs):
         What never ran is refunded, so a place that is far ahead was earned in a lane that had room.
         """
         idle = ~sa.exists().where(jobs.c.user_id == user_id)
-        async with self._database.write() as connection:
-            await connection.execute(sa.delete(last_tags).where(last_tags.c.user_id == user_id, idle))
+        await self._write(sa.delete(last_tags).where(last_tags.c.user_id == user_id, idle))
 
     async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
         """Delete the preferences and favourites of one person, or all that a server and its channels keep."""
@@ -165,12 +160,10 @@ class Erasure(Verbs):
         """Delete a server's rows of a table that grows, those of `few` keys at a time."""
         here = key.table.c.guild_id == guild_id
         while True:
-            async with self._database.read() as connection:
-                some = list(await connection.scalars(sa.select(key).where(here).limit(few)))
+            some = await self._scalars(sa.select(key).where(here).limit(few))
             if not some:
                 return
-            async with self._database.write() as connection:
-                await connection.execute(sa.delete(key.table).where(key.in_(some)))
+            await self._write(sa.delete(key.table).where(key.in_(some)))
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and as the moderator of blocks, pauses and reviews.
@@ -214,8 +207,7 @@ class Erasure(Verbs):
     async def departed(self, *, before: float) -> list[int]:
         """Return the servers that removed the bot before this time and are not forgotten yet."""
         look = sa.select(departures.c.guild_id).where(departures.c.left_at < before)
-        async with self._database.read() as connection:
-            return list(await connection.scalars(look.order_by(departures.c.guild_id)))
+        return await self._scalars(look.order_by(departures.c.guild_id))
 
 
 _INSIDE = ~jobs.c.external

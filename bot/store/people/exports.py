@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import FileState
 from bot.store.database.database import Verbs, count_of
@@ -36,29 +35,26 @@ class Exports(Verbs):
         look = sa.select(jobs.c.id, jobs.c.interaction_id).where(jobs.c.user_id == user_id)
         if older_than is not None:
             look = look.where(jobs.c.interaction_id < older_than)
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(jobs.c.interaction_id.desc()).limit(limit))
-            return {row.id: row.interaction_id for row in rows}
+        rows = await self._rows(look.order_by(jobs.c.interaction_id.desc()).limit(limit))
+        return {row.id: row.interaction_id for row in rows}
 
     async def as_stored(self, job_ids: Collection[str]) -> Rows:
         """Return jobs that this version cannot read, with the text that is stored of their recipes."""
         row = jobs.c
         place = row.guild_id.label("server"), row.channel_id.label("channel")
         look = sa.select(row.id, row.created_at, *place, sa.cast(row.recipe, sa.Text).label("recipe"))
-        async with self._database.read() as connection:
-            return await _read(connection, look.where(row.id.in_(job_ids)))
+        return [dict(found._mapping) for found in await self._rows(look.where(row.id.in_(job_ids)))]
 
     async def lost(self, names: Collection[str]) -> set[str]:
         """Return which of these files are known to be gone, as most pictures of old jobs are."""
         look = sa.select(files.c.name).where(files.c.name.in_(names), files.c.state != FileState.KEPT)
-        async with self._database.read() as connection:
-            return set(await connection.scalars(look))
+        return set(await self._scalars(look))
 
     async def reports(self, user_id: int) -> Rows:
         """Return the reports of pictures, with their reasons."""
         row = reports.c
         columns = row.job_id.label("request"), row.guild_id.label("server"), row.at, row.reason
-        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.at)
+        return await self._newest(sa.select(*columns).where(row.user_id == user_id), row.at)
 
     async def reviews(self, user_id: int) -> Rows:
         """Return the reviews of a person's pictures, and refused prompts with their recipes and appeals."""
@@ -68,14 +64,14 @@ class Exports(Verbs):
             *(row.request.label("asked"), row.opened_at, row.due_at, row.outcome, row.decided_at, row.reason),
             row.words,
         )
-        found = await self._rows(sa.select(*columns).where(row.user_id == user_id), row.opened_at)
+        found = await self._newest(sa.select(*columns).where(row.user_id == user_id), row.opened_at)
         return [each | {"asked": (each["asked"] or {}).get("recipe")} for each in found]
 
     async def days(self, user_id: int) -> Rows:
         """Return the pictures and the devices' seconds of each day, server, model and class."""
         row = device_time.c
         columns = row.day, row.guild_id.label("server"), row.model, row.accelerator, row.seconds, row.pictures
-        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.day)
+        return await self._newest(sa.select(*columns).where(row.user_id == user_id), row.day)
 
     async def counted(self, user_id: int) -> Rows:
         """Return what counts against quotas."""
@@ -84,7 +80,7 @@ class Exports(Verbs):
             *(row.job_id.label("request"), row.guild_id.label("server"), row.channel_id.label("channel")),
             *(row.at, row.pictures, row.cost),
         )
-        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.at)
+        return await self._newest(sa.select(*columns).where(row.user_id == user_id), row.at)
 
     async def hosted(self, user_id: int) -> Rows:
         """Return the group sessions that a person hosts, with their plans."""
@@ -93,12 +89,8 @@ class Exports(Verbs):
             *(row.id.label("session"), row.guild_id.label("server"), row.channel_id.label("channel")),
             *(row.plan, row.phase, row.round, row.opened_at, row.closed_at),
         )
-        return await self._rows(sa.select(*columns).where(row.host_id == user_id), row.opened_at)
+        return await self._newest(sa.select(*columns).where(row.host_id == user_id), row.opened_at)
 
-    async def _rows(self, look: sa.Select[Any], newest: sa.ColumnElement[Any]) -> Rows:
-        async with self._database.read() as connection:
-            return await _read(connection, look.order_by(newest.desc()).limit(MOST_ROWS))
-
-
-async def _read(connection: AsyncConnection, look: sa.Select[Any]) -> Rows:
-    return [dict(row._mapping) for row in await connection.execute(look)]
+    async def _newest(self, look: sa.Select[Any], at: sa.ColumnElement[Any]) -> Rows:
+        rows = await self._rows(look.order_by(at.desc()).limit(MOST_ROWS))
+        return [dict(row._mapping) for row in rows]

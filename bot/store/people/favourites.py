@@ -35,14 +35,12 @@ class Favourites(Verbs):
     async def remove(self, user_id: int, job_id: str) -> bool:
         """Remove a job from a person's favourites; return whether it was one."""
         mine = (favourites.c.user_id == user_id) & (favourites.c.job_id == job_id)
-        async with self._database.write() as connection:
-            return bool((await connection.execute(sa.delete(favourites).where(mine))).rowcount)
+        return bool(await self._write(sa.delete(favourites).where(mine)))
 
     async def of(self, user_id: int) -> list[str]:
         """Return the ids of a person's favourites."""
         mine = sa.select(favourites.c.job_id).where(favourites.c.user_id == user_id)
-        async with self._database.read() as connection:
-            return list(await connection.scalars(mine.order_by(favourites.c.job_id)))
+        return await self._scalars(mine.order_by(favourites.c.job_id))
 
 
 async def _count(connection: AsyncConnection, user_id: int) -> int:

@@ -50,9 +50,8 @@ class Preferences(Verbs):
         keys = [(owner.scope.value, owner.id) for owner in owners]
         # No IN over pairs: SQLite would read the rows of every owner of these scopes.
         key = ((preferences.c.scope == scope) & (preferences.c.owner_id == owner) for scope, owner in keys)
-        async with self._database.read() as connection:
-            rows = await connection.execute(sa.select(preferences).where(sa.or_(sa.false(), *key)))
-            found = {(row.scope, row.owner_id): dict(row.options) for row in rows}
+        rows = await self._rows(sa.select(preferences).where(sa.or_(sa.false(), *key)))
+        found = {(row.scope, row.owner_id): dict(row.options) for row in rows}
         return [found.get(each, {}) for each in keys]
 
     async def nearest(self, name: str, *owners: Owner) -> Any:

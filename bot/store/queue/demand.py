@@ -48,9 +48,8 @@ class Demands(Verbs):
 
     async def rows(self) -> list[Demand]:
         """Return what waits: one row for each lane with work and each known class, ordered by both."""
-        async with self._database.read() as connection:
-            rows = await connection.execute(_ROWS.order_by(sa.column("lane"), sa.column("accelerator")))
-            return [Demand(**row._mapping) for row in rows]
+        rows = await self._rows(_ROWS.order_by(sa.column("lane"), sa.column("accelerator")))
+        return [Demand(**row._mapping) for row in rows]
 
     async def know(self, names: Iterable[str]) -> None:
         """Let the demand have rows for these classes of accelerators, also before their first worker."""

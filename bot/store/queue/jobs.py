@@ -176,9 +176,8 @@ class Jobs(Verbs):
         """Return the ids of one person's active jobs, those that this version cannot read too."""
         look = sa.select(jobs.c.interaction_id, jobs.c.id)
         mine = look.where(jobs.c.state.in_((State.WAITING, State.RUNNING)), jobs.c.user_id == user_id)
-        async with self._database.read() as connection:
-            # Sorted here: SQLite would read all of the person's jobs in that order.
-            return [row.id for row in sorted(await connection.execute(mine))]
+        # Sorted here: SQLite would read all of the person's jobs in that order.
+        return [row.id for row in sorted(await self._rows(mine))]
 
     async def count_active(
         self, *, user_id: int | None = None, guild_id: int | None = None, before: str | None = None
@@ -249,9 +248,8 @@ class Jobs(Verbs):
         """Count the jobs in each of these states."""
         wanted = list(states)
         count = sa.select(jobs.c.state, sa.func.count().label("jobs")).where(jobs.c.state.in_(wanted))
-        async with self._database.read() as connection:
-            rows = await connection.execute(count.group_by(jobs.c.state))
-            found = {row.state: row.jobs for row in rows}
+        rows = await self._rows(count.group_by(jobs.c.state))
+        found = {row.state: row.jobs for row in rows}
         return {state: found.get(state, 0) for state in wanted}
 
     async def backlog(self) -> Backlog:
@@ -262,14 +260,11 @@ class Jobs(Verbs):
     async def shown_by(self, message_id: int) -> str | None:
         """Return the id of the job that this message shows; None for any other message."""
         look = sa.select(jobs.c.id).where(jobs.c.message_id == message_id)
-        async with self._database.read() as connection:
-            found: str | None = await connection.scalar(look)
-        return found
+        return await self._scalar(look)
 
     async def set_message(self, job_id: str, message_id: int) -> None:
         """Store the id of the message that shows the job, for edits after the token's end."""
-        async with self._database.write() as connection:
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
+        await self._write(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
 
 
 def _starred_by(user_id: int) -> sa.ColumnElement[bool]:

@@ -51,14 +51,12 @@ class Offers(Verbs):
     async def withdraw(self, worker: str) -> None:
         """Note that a worker begins no more images; its images wait for others from now on."""
         ended = sa.update(workers).where(workers.c.name == worker).values(expires_at=self._clock())
-        async with self._database.write() as connection:
-            await connection.execute(ended)
+        await self._write(ended)
 
     async def is_anything_offered(self) -> bool:
         """Return whether a living worker has seats, in any lane."""
         alive = (workers.c.expires_at > self._clock()) & (workers.c.seats > 0)
-        async with self._database.read() as connection:
-            return await connection.scalar(sa.select(workers.c.name).where(alive).limit(1)) is not None
+        return await self._scalar(sa.select(workers.c.name).where(alive).limit(1)) is not None
 
     async def stand_in(self, name: str, *, lanes: Sequence[str], ttl: float) -> None:
         """Offer lanes without a seat for the next `ttl` seconds, so that their images wait for workers."""
@@ -88,8 +86,7 @@ class Offers(Verbs):
         A model without an offer, or with one that this version cannot read, is left out.
         """
         statement = sa.select(published_offers).where(published_offers.c.model.in_(models))
-        async with self._database.read() as connection:
-            rows = list(await connection.execute(statement))
+        rows = await self._rows(statement)
         found = {}
         for row in rows:
             try:
@@ -101,15 +98,13 @@ class Offers(Verbs):
     async def unoffered(self) -> list[str]:
         """Return the names of the lanes that images wait for and no worker has announced."""
         statement = sa.select(images.c.lane).where(_UNOFFERED).distinct().order_by(images.c.lane)
-        async with self._database.read() as connection:
-            return list(await connection.scalars(statement))
+        return await self._scalars(statement)
 
     async def is_offered(self, lane: Lane) -> bool:
         """Return whether an announced worker paints this lane."""
         alive = workers.c.expires_at > self._clock()
         look = sa.select(offered_lanes.c.lane).join(workers).where(offered_lanes.c.lane == str(lane), alive)
-        async with self._database.read() as connection:
-            return await connection.scalar(look.limit(1)) is not None
+        return await self._scalar(look.limit(1)) is not None
 
     async def fail_unoffered(self, *, grace: float) -> int:
         """Fail images whose lane no worker has offered for `grace` seconds, and return how many.

@@ -51,8 +51,7 @@ class Charges(Verbs):
         """
         now, at = self._clock(), charges.c.at
         over = sa.delete(charges).where((at < now - LONGEST) | (at > now + LONGEST))
-        async with self._database.write() as connection:
-            return (await connection.execute(over)).rowcount
+        return await self._write(over)
 
 
 async def refuse_over_quota(

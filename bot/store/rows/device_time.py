@@ -94,8 +94,7 @@ class DeviceTime(Verbs):
 
         The sum's day is the month, such as 2026-03. Returns False where no such day is left.
         """
-        async with self._database.read() as connection:
-            days = [day for day in await connection.scalars(_days()) if day is not None and len(day) > MONTH]
+        days = [day for day in await self._scalars(_days()) if day is not None and len(day) > MONTH]
         if not days or (month := (day := min(days))[:MONTH]) >= before.isoformat()[:MONTH]:
             return False
         column = device_time.c

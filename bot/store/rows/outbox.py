@@ -51,9 +51,9 @@ class OutboxVerbs(Verbs, Generic[D]):
         due = sa.select(*columns).where(outbox.c.kind == self.kind.value, UNSETTLED, is_over(self._clock()))
         ordered = due.where(outbox.c.id.not_in(held)).order_by(outbox.c.next_try_at, outbox.c.id)
         look = self._of(front, ordered)
-        async with self._database.read() as connection:  # polled often, and a message is rarely due
-            if (await connection.execute(look.limit(1))).first() is None:
-                return []
+        # polled often, and a message is rarely due
+        if await self._row(look.limit(1)) is None:
+            return []
         async with self._database.write() as connection:
             locked = look.with_for_update(skip_locked=True, of=self.locks)
             found = await self._readable(connection, locked, limit=limit)

@@ -17,9 +17,8 @@ class Previews(Verbs):
     async def of(self, job_id: str) -> dict[int, bytes]:
         """Return the previews of a job's images, as WebP files, by the images' indexes."""
         statement = sa.select(images.c.index.label("number"), previews.c.picture).join(previews)
-        async with self._database.read() as connection:
-            rows = await connection.execute(statement.where(images.c.job_id == job_id))
-            return {row.number: row.picture for row in rows}
+        rows = await self._rows(statement.where(images.c.job_id == job_id))
+        return {row.number: row.picture for row in rows}
 
 
 async def put_previews(connection: AsyncConnection, pictures: Mapping[int, bytes]) -> None:

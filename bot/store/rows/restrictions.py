@@ -78,8 +78,7 @@ class Moderation(Verbs):
         here = OF_ANY_KIND & (restrictions.c.guild_id == guild_id)
         look = sa.select(restrictions).where(here, _holds(self._clock()))
         ordered = look.order_by(restrictions.c.kind, restrictions.c.at, restrictions.c.user_id)
-        async with self._database.read() as connection:
-            return [restriction_from(row) for row in await connection.execute(ordered)]
+        return [restriction_from(row) for row in await self._rows(ordered)]
 
     async def by_operator(self) -> list[Restriction]:
         """Return the operator's blocks of persons and servers that hold, in the order of their time."""
@@ -89,23 +88,18 @@ class Moderation(Verbs):
             block & (key.guild_id == EVERYWHERE), (key.user_id == NOBODY) & (key.kind != Kind.PAUSE.value)
         )
         look = sa.select(restrictions).where(whole, _holds(self._clock()))
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(key.at, key.guild_id, key.user_id))
-            return [restriction_from(row) for row in rows]
+        rows = await self._rows(look.order_by(key.at, key.guild_id, key.user_id))
+        return [restriction_from(row) for row in rows]
 
     async def of_person(self, user_id: int) -> list[Restriction]:
         """Return the blocks of one person, in every server."""
         look = sa.select(restrictions).where(restrictions.c.user_id == user_id, _holds(self._clock()))
-        async with self._database.read() as connection:
-            return [
-                restriction_from(row) for row in await connection.execute(look.order_by(restrictions.c.at))
-            ]
+        return [restriction_from(row) for row in await self._rows(look.order_by(restrictions.c.at))]
 
     async def lapse(self) -> int:
         """Delete the expired restrictions, which no longer apply, and return how many."""
         over = sa.delete(restrictions).where(restrictions.c.until <= self._clock())
-        async with self._database.write() as connection:
-            return (await connection.execute(over)).rowcount
+        return await self._write(over)
 
     async def forget(self, *, before: float, limit: int) -> int:
         """Delete rows of the log older than this among the oldest `limit`; return how many.
@@ -113,12 +107,10 @@ class Moderation(Verbs):
         The database refuses to delete rows that are younger than 30 days.
         """
         oldest = sa.select(audit.c.id, audit.c.at).order_by(audit.c.id).limit(limit)
-        async with self._database.read() as connection:
-            old = [row.id for row in await connection.execute(oldest) if row.at < before]
+        old = [row.id for row in await self._rows(oldest) if row.at < before]
         if not old:
             return 0
-        async with self._database.write() as connection:
-            return (await connection.execute(sa.delete(audit).where(audit.c.id.in_(old)))).rowcount
+        return await self._write(sa.delete(audit).where(audit.c.id.in_(old)))
 
     async def entries(
         self,

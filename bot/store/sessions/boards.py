@@ -102,8 +102,7 @@ class SessionShowing(Verbs):
 
     async def _set(self, session: GroupSession, **values: Any) -> bool:
         ours = (sessions.c.id == session.id) & (sessions.c.keeper_token == session.keeper_token)
-        async with self._database.write() as connection:
-            return bool((await connection.execute(sa.update(sessions).where(ours).values(values))).rowcount)
+        return bool(await self._write(sa.update(sessions).where(ours).values(values)))
 
     async def crowd(self, session: GroupSession) -> Crowd:
         """Return the counts of the present round; its painters are sorted by their pictures, most first."""
@@ -148,9 +147,7 @@ class SessionShowing(Verbs):
         """Return the number of the picture that a person has voted for in a round."""
         which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)
         look = sa.select(session_votes.c.number).where(which, session_votes.c.voter_id == voter_id)
-        async with self._database.read() as connection:
-            found: int | None = await connection.scalar(look)
-        return found
+        return await self._scalar(look)
 
     async def entries(self, session_id: str, round_: int = 0) -> list[Entry]:
         """Return the numbered pictures of a round, or of all rounds, with their votes."""
@@ -169,9 +166,8 @@ class SessionShowing(Verbs):
             .where(entry.session_id == session_id)
             .order_by(entry.round, entry.number)
         )
-        async with self._database.read() as connection:
-            rows = await connection.execute(look if not round_ else look.where(entry.round == round_))
-            return [found for found in map(_entry, rows) if found is not None]
+        rows = await self._rows(look if not round_ else look.where(entry.round == round_))
+        return [found for found in map(_entry, rows) if found is not None]
 
     async def vote(self, session_id: str, round_: int, number: int, *, voter_id: int) -> bool:
         """Store a person's vote in a round, in place of an earlier one; return whether it is the first.
@@ -197,8 +193,7 @@ class SessionShowing(Verbs):
         """Return all votes of a person: session, round and number."""
         columns = session_votes.c.session_id, session_votes.c.round, session_votes.c.number
         look = sa.select(*columns).where(session_votes.c.voter_id == voter_id).order_by(*columns)
-        async with self._database.read() as connection:
-            return [dict(row._mapping) for row in await connection.execute(look)]
+        return [dict(row._mapping) for row in await self._rows(look)]
 
     async def voters(self, session_id: str, round_: int) -> int:
         """Return how many people have voted in a round, for pictures that may be seen."""

@@ -57,23 +57,21 @@ class Posts(OutboxVerbs[DuePost]):
         """Return whether the next post of a session is due, or being sent."""
         look = _of_posts(sa.select(is_over(self._clock())).select_from(outbox))
         mine = look.where(session_posts.c.session_id == session_id, UNSETTLED).order_by(session_posts.c.id)
-        async with self._database.read() as connection:  # without a limit, so that an index finds the session
-            return bool(next(iter(await connection.scalars(mine)), False))
+        # without a limit, so that an index finds the session
+        return bool(await self._scalar(mine))
 
     async def unsettled(self, session_id: str) -> list[Post]:
         """Return the posts of a session that are not settled, in their order."""
         look = _of_posts(sa.select(session_posts).select_from(outbox))
         mine = look.where(session_posts.c.session_id == session_id, UNSETTLED)
-        async with self._database.read() as connection:
-            return [post_of(row) for row in await connection.execute(mine.order_by(session_posts.c.id))]
+        return [post_of(row) for row in await self._rows(mine.order_by(session_posts.c.id))]
 
     async def ballots(self, session: GroupSession) -> list[Post]:
         """Return the ballots of the present round that were sent, in the order of their pages."""
         look = _of_posts(sa.select(session_posts).select_from(outbox))
         mine = (session_posts.c.session_id == session.id) & (session_posts.c.round == session.round)
         sent = look.where(mine, session_posts.c.ballot, outbox.c.outcome == SENT)
-        async with self._database.read() as connection:
-            return [post_of(row) for row in await connection.execute(sent.order_by(session_posts.c.page))]
+        return [post_of(row) for row in await self._rows(sent.order_by(session_posts.c.page))]
 
 
 def _of_posts(look: sa.Select[Any]) -> sa.Select[Any]:

@@ -202,9 +202,8 @@ class Sessions(Verbs):
             (at <= now) | set_back, known
         )
         ordered = due.order_by(session_timers.c.due_at, session_timers.c.session_id, session_timers.c.kind)
-        async with self._database.read() as connection:
-            rows = await connection.execute(ordered.limit(ACTED_AT_ONCE))
-            return [(row.session_id, TimerKind(row.kind)) for row in rows]
+        rows = await self._rows(ordered.limit(ACTED_AT_ONCE))
+        return [(row.session_id, TimerKind(row.kind)) for row in rows]
 
     async def act(self, session_id: str, kind: TimerKind) -> bool:
         """Act on a timer; False where another process has done so, or a host has moved it."""
@@ -231,8 +230,7 @@ class Sessions(Verbs):
     async def forget(self, *, before: float, limit: int) -> int:
         """Delete at most `limit` sessions that closed before this time, with their votes; return how many."""
         old = sa.select(sessions.c.id).where(sessions.c.closed_at < before)
-        async with self._database.read() as connection:
-            few = list(await connection.scalars(old.order_by(sessions.c.closed_at).limit(limit)))
+        few = await self._scalars(old.order_by(sessions.c.closed_at).limit(limit))
         if not few:
             return 0
         async with self._database.write() as connection:
