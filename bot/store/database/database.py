@@ -390,6 +390,14 @@ async def put(
     await connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
 
 
+async def add_new(
+    connection: AsyncConnection, table: sa.Table, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> int:
+    """Insert rows whose keys are not there yet; return how many."""
+    row = insert(connection, table).values(values)
+    return (await connection.execute(row.on_conflict_do_nothing())).rowcount
+
+
 async def count_of(connection: AsyncConnection, rows: sa.FromClause, *which: sa.ColumnElement[bool]) -> int:
     """Count the rows of a table or of a join."""
     return await connection.scalar(sa.select(sa.func.count()).select_from(rows).where(*which)) or 0

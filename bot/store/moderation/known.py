@@ -22,7 +22,7 @@ from bot.domain.hashes import (
 )
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import Job, Showing
-from bot.store.database.database import Verbs, count_of, insert
+from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.hashes import (
     MOST_CANDIDATES,
@@ -145,8 +145,7 @@ class Known(Verbs):
         async with self._changing() as (connection, _):
             if by.guild_id:
                 await hold_server(connection, by.guild_id)
-            row = insert(connection, blocked_pictures).values(values).on_conflict_do_nothing()
-            if not (await connection.execute(row)).rowcount:
+            if not await add_new(connection, blocked_pictures, values):
                 return False
             theirs = blocked_pictures.c.guild_id == by.guild_id
             if by.guild_id and await count_of(connection, blocked_pictures, theirs) > MAX_BLOCKED:

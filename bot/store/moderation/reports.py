@@ -10,7 +10,7 @@ from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
 from bot.domain.outbox import Outgoing
 from bot.domain.time_units import DAY_SECONDS
-from bot.store.database.database import Verbs, count_of, insert
+from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
 from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.audit import OPERATOR, Act, By, note
@@ -40,8 +40,7 @@ class Reports(Verbs):
             _check(job, user_id, guild_id)
             await _admit(connection, user_id, now=now)
             new = {"job_id": job_id, "user_id": user_id, "guild_id": guild_id, "at": now, "reason": reason}
-            added = insert(connection, reports).values(new).on_conflict_do_nothing()
-            if not (await connection.execute(added)).rowcount:
+            if not await add_new(connection, reports, new):
                 raise UserMistake("report_twice")
             await _tell(connection, job, guild_id, now=now)
             changes.results = True

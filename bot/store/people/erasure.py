@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Job
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, add_new
 from bot.store.files.picture_files import files_of, is_copy, let_go_unneeded
 from bot.store.people.preferences import Scope
 from bot.store.rows.audit import erased_number, replace_person
@@ -193,8 +193,7 @@ class Erasure(Verbs):
         now = self._clock()
         async with self._database.write() as connection:
             for guild_id in sorted(guild_ids):
-                row = insert(connection, departures).values(guild_id=guild_id, left_at=now)
-                await connection.execute(row.on_conflict_do_nothing())
+                await add_new(connection, departures, {"guild_id": guild_id, "left_at": now})
 
     async def note_presence(self, guild_ids: Collection[int]) -> None:
         """Record that the bot is in these servers."""

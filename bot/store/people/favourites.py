@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.store.database.database import Verbs, count_of, insert
+from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.rows.admission import wait_for_turn
 from bot.store.tables.queue import favourites, jobs
 
@@ -27,9 +27,8 @@ class Favourites(Verbs):
             if await connection.scalar(there.with_for_update()) is None:
                 raise UnknownJob(job=job_id)
             await wait_for_turn(connection, user_id)  # of two stars at once, one counts the other
-            row = insert(connection, favourites).values(user_id=user_id, job_id=job_id)
-            added = await connection.execute(row.on_conflict_do_nothing())
-            if added.rowcount and await _count(connection, user_id) > MOST:
+            added = await add_new(connection, favourites, {"user_id": user_id, "job_id": job_id})
+            if added and await _count(connection, user_id) > MOST:
                 raise UserMistake("favourites_full", limit=MOST)
 
     async def remove(self, user_id: int, job_id: str) -> bool:

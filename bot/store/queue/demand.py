@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.errors import ConfigurationError
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, add_new
 from bot.store.tables.fleet import accelerators
 
 VIEW = "fleet_demand"
@@ -56,9 +56,7 @@ class Demands(Verbs):
         rows = [{"name": name} for name in sorted(set(names))]
         if rows:
             async with self._database.write() as connection:
-                await connection.execute(
-                    insert(connection, accelerators).values(rows).on_conflict_do_nothing()
-                )
+                await add_new(connection, accelerators, rows)
 
     async def grant(self, role: str) -> None:
         """Let a role read the view, on PostgreSQL only; raises ConfigurationError without such a role."""

@@ -20,7 +20,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
-from bot.store.database.database import count_of, insert
+from bot.store.database.database import add_new, count_of, insert
 from bot.store.files.picture_files import is_lent, source_of, use_files
 from bot.store.queue.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.rows import fair_order
@@ -102,8 +102,7 @@ class _Look:
         waiting = await _waiting(self.connection, which, limit)
         if self.only or waiting + self.places <= open_places - NEAR:
             return _over(waiting, self.places, open_places)
-        turn = insert(self.connection, turns).values(scope=scope).on_conflict_do_nothing()
-        await self.connection.execute(turn)
+        await add_new(self.connection, turns, {"scope": scope})
         mine = sa.select(turns.c.scope).where(turns.c.scope == scope)
         await self.connection.execute(mine.with_for_update())
         return _over(await _waiting(self.connection, which, limit), self.places, open_places)
@@ -218,7 +217,7 @@ class Adding:
         }
         row |= {"channel_id": origin.channel_id, "parent_channel_id": origin.thread_parent_id or 0}
         row |= {"pictures": self.charge.pictures, "cost": self.charge.cost}
-        await connection.execute(insert(connection, charges).values(row).on_conflict_do_nothing())
+        await add_new(connection, charges, row)
 
     def _slows(self, recipe: Recipe) -> bool:
         return self.room is not None and self.room < recipe.variants

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.database.database import Verbs, insert, put
+from bot.store.database.database import Verbs, add_new, put
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.jobs import offer_from, offer_values
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
@@ -45,8 +45,7 @@ class Offers(Verbs):
         async with self._database.write() as connection:
             await _offer(connection, worker, of_lane, seats=most, expires_at=self._clock() + ttl)
             if accelerator:
-                known = insert(connection, accelerators).values(name=accelerator)
-                await connection.execute(known.on_conflict_do_nothing())
+                await add_new(connection, accelerators, {"name": accelerator})
 
     async def withdraw(self, worker: str) -> None:
         """Note that a worker begins no more images; its images wait for others from now on."""

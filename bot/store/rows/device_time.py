@@ -19,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
-from bot.store.database.database import Verbs, insert, of_row
+from bot.store.database.database import Verbs, add_new, insert, of_row
 from bot.store.tables.fleet import class_run_times, device_time
 from bot.store.tables.queue import images, jobs, run_times
 
@@ -256,12 +256,9 @@ async def _record(
     """
     mine = sa.and_(*(table.c[name] == value for name, value in key.items()))
     known = sa.select(sa.literal(1)).select_from(table).where(mine)
-    if (
-        await connection.scalar(known) is None
-    ):  # select first: an insert waits for a transaction that changes the row
-        first = insert(connection, table).values(**key, **newest).on_conflict_do_nothing()
-        if (await connection.execute(first)).rowcount:
-            return
+    # Select first: an insert waits for a transaction that changes the row.
+    if await connection.scalar(known) is None and await add_new(connection, table, {**key, **newest}):
+        return
     free = sa.select(*(table.c[name] for name in key)).where(mine).with_for_update(skip_locked=True)
     if (await connection.execute(free)).first() is None:
         return

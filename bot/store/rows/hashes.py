@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.hashes import BITS, BLOCKED_DISTANCE, bands_of, looked_up, read, stored
-from bot.store.database.database import insert, of_row
+from bot.store.database.database import add_new, of_row
 from bot.store.database.sqlite_file import BITS_APART
 from bot.store.rows.audit import EVERYWHERE
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
@@ -113,8 +113,7 @@ async def _store(
     for place, number in found.items():
         if number is not None:
             values = {"job_id": job_id, "index": place, "guild_id": guild_id, "hash": stored(number)}
-            add = insert(connection, picture_hashes).values({**values, **band_values(number)})
-            await connection.execute(add.on_conflict_do_nothing())
+            await add_new(connection, picture_hashes, {**values, **band_values(number)})
 
 
 async def near_rows(

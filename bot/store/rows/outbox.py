@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.outbox import Due, Outgoing
-from bot.store.database.database import Verbs, insert
+from bot.store.database.database import Verbs, add_new
 from bot.store.rows.jobs import first_readable
 from bot.store.tables.outbox import outbox
 
@@ -111,9 +111,7 @@ def is_over(now: float) -> sa.ColumnElement[bool]:
 async def add(connection: AsyncConnection, kind: Outgoing, subject: str | int, *, now: float) -> None:
     """Add a message that is due at once, unless there is one of this subject."""
     row = {"kind": kind.value, SUBJECTS[kind].name: subject, "created_at": now}
-    await connection.execute(
-        insert(connection, outbox).values(**row, attempts=0, next_try_at=now).on_conflict_do_nothing()
-    )
+    await add_new(connection, outbox, row | {"attempts": 0, "next_try_at": now})
 
 
 async def renew(

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database.database import Verbs, insert, of_row
+from bot.store.database.database import Verbs, add_new, of_row
 from bot.store.rows.audit import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.rows.pauses import pause_jobs, resume_jobs
 from bot.store.tables.queue import audit, restrictions
@@ -217,9 +217,8 @@ async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | N
     scope = new.scope
     key = {"guild_id": scope.guild_id, "channel_id": scope.channel_id, "user_id": scope.user_id}
     values = {"until": new.until, "reason": new.reason, "by": new.by, "at": new.at}
-    add = insert(connection, restrictions).values(kind=new.kind.value, **key, **values)
     look = sa.select(restrictions).where(_of(new.kind, scope)).with_for_update()
-    while not (await connection.execute(add.on_conflict_do_nothing())).rowcount:
+    while not await add_new(connection, restrictions, {"kind": new.kind.value, **key, **values}):
         row = (await connection.execute(look)).one_or_none()
         if row is not None:  # None: it was deleted between the two statements
             await connection.execute(sa.update(restrictions).where(_of(new.kind, scope)).values(values))

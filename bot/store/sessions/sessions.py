@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.database.database import Verbs, count_of, insert
+from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.rows.audit import Act, By, entries_of, note
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.revisions import hold_server
@@ -68,10 +68,7 @@ class Sessions(Verbs):
         async with self._changing() as (connection, changes):
             await hold_server(connection, by.guild_id)  # of two at once, one counts the other
             await _check_room(connection, by.guild_id)
-            added = await connection.execute(
-                insert(connection, sessions).values(values).on_conflict_do_nothing()
-            )
-            if not added.rowcount:
+            if not await add_new(connection, sessions, values):
                 raise UserMistake("session_here")
             session = await lock_session(connection, values["id"])
             await set_timer(connection, session, TimerKind.SESSION, plan.session_seconds, now=now)
@@ -231,11 +228,7 @@ class Sessions(Verbs):
         """Delete at most `limit` sessions that closed before this time, with their votes; return how many."""
         old = sa.select(sessions.c.id).where(sessions.c.closed_at < before)
         few = await self._scalars(old.order_by(sessions.c.closed_at).limit(limit))
-        if not few:
-            return 0
-        async with self._database.write() as connection:
-            gone = sa.delete(sessions).where(sessions.c.id.in_(few))
-            return (await connection.execute(gone)).rowcount
+        return await self._write(sa.delete(sessions).where(sessions.c.id.in_(few))) if few else 0
 
     async def _led(
         self, connection: AsyncConnection, session_id: str, *, paused: bool | None = None
