@@ -68,7 +68,6 @@ def _deserted(file: Path) -> Finding | None:
         with suppress(OSError):  # the process has ended, or is another user's
             if str(link.readlink()) == f"{file} (deleted)":
                 return wrong(
-                    PART,
                     f"the process {link.parts[2]} uses {file}, which was deleted or replaced: stop that "
                     "process, restore a backup, and start it again.",
                 )
@@ -85,25 +84,21 @@ def _missing(file: Path) -> Finding | None:
         return None
     folder = file.parent if file.parent.exists() else file.parent.parent
     if not folder.is_dir():
-        return wrong(
-            PART, f"there is no folder {file.parent} for {file.name}: make it, or name another file."
-        )
+        return wrong(f"there is no folder {file.parent} for {file.name}: make it, or name another file.")
     if not takes_files(folder):
-        return wrong(PART, f"{folder} cannot be written: give it to the user that runs the bot.")
-    return well(PART, f"{file} is not there yet: the first start makes it.")
+        return wrong(f"{folder} cannot be written: give it to the user that runs the bot.")
+    return well(f"{file} is not there yet: the first start makes it.")
 
 
 async def _on_file(database: Database, _clock: Callable[[], float]) -> AsyncIterator[Finding]:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        yield wrong(
-            PART, f"SQLite {version} is too old: use a Python with {_dotted(OLDEST_SQLITE)} or newer."
-        )
+        yield wrong(f"SQLite {version} is too old: use a Python with {_dotted(OLDEST_SQLITE)} or newer.")
     async with database.read() as connection:
         yield _migration(await connection.run_sync(level))
     async with database.write() as connection:  # the lock of a writer is taken, and nothing is written
         await connection.execute(sa.text("SELECT 1"))
-    yield well(PART, f"SQLite {version} in {database.place} can be read and written.")
+    yield well(f"SQLite {version} in {database.place} can be read and written.")
 
 
 def _dotted(version: tuple[int, ...]) -> str:
@@ -123,36 +118,32 @@ async def _on_server(database: Database, clock: Callable[[], float]) -> AsyncIte
 async def _version(connection: AsyncConnection, place: str) -> Finding:
     number = int(await connection.scalar(sa.text("SHOW server_version_num")))
     if number < OLDEST_POSTGRESQL:
-        return wrong(PART, f"{place} is PostgreSQL {number // 10_000}: PostgreSQL 15 or newer is needed.")
-    return well(PART, f"PostgreSQL {number // 10_000}.{number % 10_000} in {place} answers.")
+        return wrong(f"{place} is PostgreSQL {number // 10_000}: PostgreSQL 15 or newer is needed.")
+    return well(f"PostgreSQL {number // 10_000}.{number % 10_000} in {place} answers.")
 
 
 def _migration(here: Level) -> Finding:
     if here.current is None:
-        return well(PART, "it has no tables yet: the first start makes them.")
+        return well("it has no tables yet: the first start makes them.")
     if not here.is_known:
-        return wrong(
-            PART, f"its tables are of a newer version of the bot ({here.current}): start that version."
-        )
+        return wrong(f"its tables are of a newer version of the bot ({here.current}): start that version.")
     if here.current != here.head:
-        return well(PART, f"its tables are at {here.current}: the next start brings them to {here.head}.")
-    return well(PART, f"its tables are at {here.head}, as this version needs them.")
+        return well(f"its tables are at {here.current}: the next start brings them to {here.head}.")
+    return well(f"its tables are at {here.head}, as this version needs them.")
 
 
 async def _rights(connection: AsyncConnection, here: Level) -> Finding:
     user = await connection.scalar(sa.text("SELECT current_user"))
     if await connection.scalar(sa.text("SELECT pg_is_in_recovery()")):
-        return wrong(PART, "this server only lets itself be read: name the server that takes writes.")
+        return wrong("this server only lets itself be read: name the server that takes writes.")
     makes = sa.text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
     if here.current != here.head and not await connection.scalar(makes):
-        return wrong(PART, f"{user} may not make tables: GRANT CREATE ON SCHEMA public TO {user}.")
+        return wrong(f"{user} may not make tables: GRANT CREATE ON SCHEMA public TO {user}.")
     names = {"names": list(queue.metadata.tables)}
     if lacking := (await connection.execute(_MISSING_RIGHTS, names)).all():
         first = f"{lacking[0].privilege} ON {lacking[0].relname} TO {user}"
-        return wrong(
-            PART, f"{user} lacks {len(lacking)} rights: GRANT {first}, and so on, or own the tables."
-        )
-    return well(PART, f"{user} has the rights.")
+        return wrong(f"{user} lacks {len(lacking)} rights: GRANT {first}, and so on, or own the tables.")
+    return well(f"{user} has the rights.")
 
 
 async def _time(connection: AsyncConnection, clock: Callable[[], float]) -> Finding:
@@ -161,10 +152,9 @@ async def _time(connection: AsyncConnection, clock: Callable[[], float]) -> Find
     difference = float(told) - (before + clock()) / 2
     if abs(difference) > MOST_CLOCK_SECONDS:
         return wrong(
-            PART,
-            f"its clock is {difference:+.1f} s from this machine's: synchronise both with one time server.",
+            f"its clock is {difference:+.1f} s from this machine's: synchronise both with one time server."
         )
-    return well(PART, f"its clock is {difference:+.3f} s from this machine's.")
+    return well(f"its clock is {difference:+.3f} s from this machine's.")
 
 
 async def _connections(connection: AsyncConnection) -> Finding:
@@ -172,8 +162,7 @@ async def _connections(connection: AsyncConnection) -> Finding:
     left = min(limit for limit in (row.of_server, row.of_role, row.of_database) if limit is not None)
     if left < CONNECTIONS:
         return wrong(
-            PART,
             f"{left} connections are left, and a process needs up to {CONNECTIONS}: raise max_connections "
             "(or the limit of the role or the database), or stop other programs.",
         )
-    return well(PART, f"{left} connections are left; a process needs up to {CONNECTIONS}.")
+    return well(f"{left} connections are left; a process needs up to {CONNECTIONS}.")

@@ -28,7 +28,6 @@ from bot.store.database.opening import connect_database, has_tables
 from bot.store.queue.offers import Offers
 from sdjax_engine.request import Offer
 
-PART = "discord"
 HELLO, IDENTIFY, INVALID_SESSION = 10, 2, 9
 PERMISSIONS = ("view_channel", "send_messages", "attach_files", "read_message_history")
 IN_THREADS = "send_messages_in_threads"  # in place of send_messages
@@ -72,7 +71,7 @@ class DiscordSide:
     async def token(self) -> AsyncIterator[Finding]:
         """Say whom the token belongs to; raises ConfigurationError or DiscordUnavailable."""
         user = await asyncio.shield(self._login)
-        yield well(PART, f"Discord knows the token: it is that of {user}.")
+        yield well(f"Discord knows the token: it is that of {user}.")
 
     async def _logged_in(self) -> bool:
         with suppress(BotError):  # the check of the token reports it
@@ -83,14 +82,12 @@ class DiscordSide:
     async def gateway(self) -> AsyncIterator[Finding]:
         """Log in at the gateway with the bot's intents, as its first shard, and leave again."""
         if not await self._logged_in():
-            yield wrong(PART, "the gateway was not tried, because the login failed.")
+            yield wrong("the gateway was not tried, because the login failed.")
             return
         shards, _, starts = await _translated(self._client.http.get_bot_gateway())
         left = starts["remaining"]
         if left < 10:
-            yield wrong(
-                PART, f"only {left} starts are left today: find out what starts the bot again and again."
-            )
+            yield wrong(f"only {left} starts are left today: find out what starts the bot again and again.")
             return
         count = self._config.discord.shard_count or shards
         shard = (self._config.discord.shard_ids or (0,))[0]
@@ -108,15 +105,13 @@ class DiscordSide:
                     if payload["op"] == HELLO:
                         await socket.send_json({"op": IDENTIFY, "d": self._identity(shard, count)})
                     elif payload["op"] == INVALID_SESSION:
-                        return wrong(PART, "the gateway is busy with another start of the bot: try again.")
+                        return wrong("the gateway is busy with another start of the bot: try again.")
                     elif payload.get("t") == "READY":
-                        return well(
-                            PART, f"the gateway lets the bot in with its intents; {left} starts are left."
-                        )
+                        return well(f"the gateway lets the bot in with its intents; {left} starts are left.")
                 code = socket.close_code
         except (aiohttp.ClientError, OSError) as error:
-            return wrong(PART, f"the gateway cannot be reached: {error}. Look at the network and the proxy.")
-        return wrong(PART, _REFUSALS.get(code or 0, f"the gateway has closed the connection with {code}."))
+            return wrong(f"the gateway cannot be reached: {error}. Look at the network and the proxy.")
+        return wrong(_REFUSALS.get(code or 0, f"the gateway has closed the connection with {code}."))
 
     def _identity(self, shard: int, count: int) -> dict[str, Any]:
         properties = {"os": "linux", "browser": "discord.py", "device": "discord.py"}
@@ -130,17 +125,17 @@ class DiscordSide:
     async def channel(self, number: int) -> AsyncIterator[Finding]:
         """Say which permissions the bot lacks in the channel of this id."""
         if not await self._logged_in():
-            yield wrong(PART, f"channel {number} was not looked at, because the login failed.")
+            yield wrong(f"channel {number} was not looked at, because the login failed.")
             return
         try:
             yield await self._permissions(number)
         except (discord.NotFound, discord.Forbidden):
-            yield wrong(PART, f"channel {number} is not there, or hidden from the bot: give it View Channel.")
+            yield wrong(f"channel {number} is not there, or hidden from the bot: give it View Channel.")
 
     async def _permissions(self, number: int) -> Finding:
         found = await self._client.fetch_channel(number)
         if not isinstance(found, discord.abc.GuildChannel | discord.Thread):
-            return wrong(PART, f"channel {number} is in no server: name another.")
+            return wrong(f"channel {number} is in no server: name another.")
         guild = await self._client.fetch_guild(found.guild.id)
         assert self._client.user is not None
         member = await guild.fetch_member(self._client.user.id)
@@ -153,13 +148,13 @@ class DiscordSide:
         lacking = [name for name in needed if not getattr(rights, name)]
         if lacking:
             words = ", ".join(name.replace("_", " ").title() for name in lacking)
-            return wrong(PART, f"in #{found.name} the bot lacks {words}: give them to its role there.")
-        return well(PART, f"in #{found.name} the bot has its permissions.")
+            return wrong(f"in #{found.name} the bot lacks {words}: give them to its role there.")
+        return well(f"in #{found.name} the bot has its permissions.")
 
     async def commands(self) -> AsyncIterator[Finding]:
         """Say whether Discord has the commands of this version and configuration."""
         if not await self._logged_in():
-            yield wrong(PART, "the commands were not compared, because the login failed.")
+            yield wrong("the commands were not compared, because the login failed.")
             return
         tree = new_tree(self._client, self._config, await _offers(self._config))
         await tree.set_translator(CatalogueTranslator())
@@ -175,14 +170,12 @@ async def _compared(tree: Tree, guild: discord.Object | None) -> Finding:
     try:
         known, same = await _translated(tree.compare(guild))
     except discord.Forbidden:
-        return wrong(
-            PART, f"commands {where}: the bot is no member, or lacks the scope applications.commands."
-        )
+        return wrong(f"commands {where}: the bot is no member, or lacks the scope applications.commands.")
     if not known:
-        return well(PART, f"no commands are registered {where} yet: the first start registers them.")
+        return well(f"no commands are registered {where} yet: the first start registers them.")
     if not same:
-        return wrong(PART, f"other commands are registered {where}: start the front with shard 0 again.")
-    return well(PART, f"{known} commands are registered {where}, as this version has them.")
+        return wrong(f"other commands are registered {where}: start the front with shard 0 again.")
+    return well(f"{known} commands are registered {where}, as this version has them.")
 
 
 async def _translated(call: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bot.config import Config
 from bot.doctor import database, painting, places, versions
-from bot.doctor.discord_side import PART, DiscordSide
+from bot.doctor.discord_side import DiscordSide
 from bot.doctor.findings import Check, Finding, run
 
 DEVICE_SECONDS, DISCORD_SECONDS = 90.0, 30.0
@@ -31,11 +31,11 @@ async def examine(
     `channels` are the ids of channels in which the bot needs its permissions.
     """
     checks = [
-        Check(part=database.PART, find=partial(database.look, config.queue.database)),
+        Check(part="database", find=partial(database.look, config.queue.database)),
         Check(part=places.PICTURES, find=partial(places.pictures, config.queue.artifacts)),
         Check(part=places.DISK, find=partial(places.disks, config)),
         Check(part=places.MODES, find=partial(places.modes, config, file, files)),
-        Check(part=versions.PART, find=versions.look),
+        Check(part="versions", find=versions.look),
         Check(part=places.FILES, find=partial(places.files, config, front=role != "worker")),
         Check(part=places.TRACES, find=partial(places.traces, config)),
     ]
@@ -49,7 +49,7 @@ async def examine(
                 *(partial(side.channel, each) for each in channels),
                 side.commands,
             ]
-            checks += [Check(part=PART, find=look, seconds=DISCORD_SECONDS) for look in looks]
+            checks += [Check(part="discord", find=look, seconds=DISCORD_SECONDS) for look in looks]
         if role != "front":
             # One after the other: a TPU belongs to one process.
             turn = asyncio.Lock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain.errors import BotError
 from bot.telemetry.redaction import redact
@@ -13,11 +13,14 @@ from sdjax_engine.errors import EngineError
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line of the report: the part, whether it is well, and a text with the facts or what to do."""
+    """One line of the report: whether a part is well, and a text with the facts or what to do.
 
-    part: str
+    `run` gives it the part, which is that of its check.
+    """
+
     well: bool
     text: str
+    part: str = ""
 
 
 Find = Callable[[], AsyncIterator[Finding]]
@@ -32,14 +35,14 @@ class Check:
     seconds: float = 20.0
 
 
-def well(part: str, text: str) -> Finding:
+def well(text: str) -> Finding:
     """Return a finding that needs no action."""
-    return Finding(part=part, well=True, text=redact(text))
+    return Finding(well=True, text=redact(text))
 
 
-def wrong(part: str, text: str) -> Finding:
+def wrong(text: str) -> Finding:
     """Return a finding whose text says what to do."""
-    return Finding(part=part, well=False, text=redact(text))
+    return Finding(well=False, text=redact(text))
 
 
 async def run(checks: Sequence[Check]) -> AsyncIterator[Finding]:
@@ -63,10 +66,10 @@ async def _found(check: Check) -> list[Finding]:
             async for finding in check.find():
                 found.append(finding)
     except TimeoutError:
-        found.append(wrong(check.part, f"no answer within {check.seconds:g} s: see whether it hangs."))
+        found.append(wrong(f"no answer within {check.seconds:g} s: see whether it hangs."))
     except (BotError, EngineError) as error:
-        found += [wrong(check.part, line) for line in str(error).splitlines()]
+        found += [wrong(line) for line in str(error).splitlines()]
     except Exception as error:  # noqa: BLE001 - the edge: an unforeseen error must not stop the other checks
         words = str(error).partition("\n")[0]
-        found.append(wrong(check.part, f"the check failed with {type(error).__name__}: {words}"))
-    return found
+        found.append(wrong(f"the check failed with {type(error).__name__}: {words}"))
+    return [replace(finding, part=check.part) for finding in found]

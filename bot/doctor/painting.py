@@ -51,7 +51,7 @@ async def in_process(config: Config, look: str) -> AsyncIterator[Finding]:
         if status := await process.wait():
             said = (await errors).decode(errors="replace").strip().splitlines()
             words = said[-1][-LAST_LINES:] if said else "it said nothing"
-            yield wrong(look, f"the check ended with status {status}: {words}")
+            yield wrong(f"the check ended with status {status}: {words}")
     finally:
         errors.cancel()
         if process.returncode is None:
@@ -70,12 +70,12 @@ def _devices(config: Config) -> Iterator[Finding]:
     first, *others = devices.report(mesh)
     memory = usable_memory(mesh, int(config.engine.device_memory_gib * 2**30))
     driver = str(mesh.devices.flat[0].client.platform_version).partition("\n")[0]
-    yield well(DEVICES, f"{first}; {in_bytes(memory)} each" if memory else first)
-    yield well(DEVICES, f"driver: {driver or 'it does not say'}.")
+    yield well(f"{first}; {in_bytes(memory)} each" if memory else first)
+    yield well(f"driver: {driver or 'it does not say'}.")
     for line in others:
         # Using the CPU is right if the machine has no accelerator, or JAX was told to use none.
         installed = any(name in line for name in devices.ACCELERATOR_PACKAGES)
-        yield wrong(DEVICES, f"{line} Look at its driver.") if installed else well(DEVICES, line)
+        yield wrong(f"{line} Look at its driver.") if installed else well(line)
 
 
 def _checkpoints(config: Config) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
         except EngineError as error:
             mistakes.append(f"models[{number}]: {error}")
         for mistake in (*mistakes, *mistakes_in_parts(config, number)):
-            yield wrong(CHECKPOINTS, mistake)
+            yield wrong(mistake)
 
 
 def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int]) -> Finding:
@@ -109,7 +109,7 @@ def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int
     spec = spec_of(with_defaults(model, lambda _: None))
     checked = check_model(spec, dtype=dtype, previews=config.engine.preview_seconds > 0)
     if checked is None:
-        return well(CHECKPOINTS, f"{model.name} is on the hub; a start fetches what lacks.")
+        return well(f"{model.name} is on the hub; a start fetches what lacks.")
     size = in_bytes(checked.size)
     if checked.size > memory:
         remedies = ["offer a smaller checkpoint"]
@@ -117,11 +117,10 @@ def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int
         remedies += ["use bfloat16"] if halved else []
         remedies += ["raise engine.device_memory_gib"] if checked.size <= most else []
         return wrong(
-            CHECKPOINTS,
             f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "
             f"{', or '.join(remedies)}.",
         )
-    return well(CHECKPOINTS, f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, which fits.")
+    return well(f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, which fits.")
 
 
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}
@@ -134,7 +133,7 @@ def main(look: str) -> None:
         for finding in LOOKS[look](config):
             print(json.dumps(dataclasses.asdict(finding)), flush=True)  # noqa: T201 - read by `in_process`
     except EngineError as error:
-        print(json.dumps(dataclasses.asdict(wrong(look, str(error)))), flush=True)  # noqa: T201
+        print(json.dumps(dataclasses.asdict(wrong(str(error)))), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

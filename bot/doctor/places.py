@@ -47,8 +47,8 @@ def _tried(url: str) -> Finding:
     if isinstance(files, LocalFileSystem) and not is_path(Path.exists, root):
         folder = nearest(Path(root))
         if not takes_files(folder):
-            return wrong(PICTURES, f"{place} cannot be made in {folder}: give that to the bot's user.")
-        return well(PICTURES, f"{place} is not there yet: the first start makes it.")
+            return wrong(f"{place} cannot be made in {folder}: give that to the bot's user.")
+        return well(f"{place} is not there yet: the first start makes it.")
     return _in_place(files, root, place)
 
 
@@ -59,7 +59,7 @@ def _in_place(files: Any, root: str, place: str) -> Finding:
         files.pipe_file(first, _WORDS)
         step = "read"
         if bytes(files.cat_file(first)) != _WORDS:
-            return wrong(PICTURES, f"{place} gives other bytes than were written: look at its disk or cache.")
+            return wrong(f"{place} gives other bytes than were written: look at its disk or cache.")
         step = "renamed"
         files.mv(first, second)
         first = second
@@ -68,8 +68,8 @@ def _in_place(files: Any, root: str, place: str) -> Finding:
     except Exception as error:  # noqa: BLE001 - clients of object stores have errors of their own kinds
         words = (getattr(error, "strerror", None) or str(error)).partition("\n")[0] or type(error).__name__
         _remove(files, first)
-        return wrong(PICTURES, f"{place} cannot be {step}: {words}. Check its permissions, or credentials.")
-    return well(PICTURES, f"{place} can be written, read, renamed and deleted.")
+        return wrong(f"{place} cannot be {step}: {words}. Check its permissions, or credentials.")
+    return well(f"{place} can be written, read, renamed and deleted.")
 
 
 def _remove(files: Any, name: str) -> None:
@@ -94,9 +94,9 @@ def _disks(config: Config) -> Iterable[Finding]:
     for there in seen.values():
         free = shutil.disk_usage(there).free
         if free < LEAST_FREE:
-            yield wrong(DISK, f"only {in_bytes(free)} are left beside {there}: free {in_bytes(LEAST_FREE)}.")
+            yield wrong(f"only {in_bytes(free)} are left beside {there}: free {in_bytes(LEAST_FREE)}.")
         else:
-            yield well(DISK, f"{in_bytes(free)} are left beside {there}.")
+            yield well(f"{in_bytes(free)} are left beside {there}.")
 
 
 def folders(config: Config) -> Iterable[Path]:
@@ -144,9 +144,9 @@ async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
     """Say what is wrong with the files that the configuration names; without `front`, those of a worker."""
     mistakes = await in_thread(lambda: _in_files(config, front=front), FILES)
     for mistake in mistakes:
-        yield wrong(FILES, mistake)
+        yield wrong(mistake)
     if not mistakes:
-        yield well(FILES, "the files of tokens, certificates and keywords can be used.")
+        yield well("the files of tokens, certificates and keywords can be used.")
 
 
 def _in_files(config: Config, *, front: bool) -> list[str]:
@@ -158,18 +158,18 @@ async def traces(config: Config) -> AsyncIterator[Finding]:
     """Say whether traces can be exported, if the configuration wants them."""
     mistakes = mistakes_in_tracing(config.traces, os.environ)
     for mistake in mistakes:
-        yield wrong(TRACES, mistake)
+        yield wrong(mistake)
     if config.traces.export and not mistakes:
-        yield well(TRACES, "they can be exported; no collector was asked.")
+        yield well("they can be exported; no collector was asked.")
 
 
 async def modes(config: Config, file: Path | None, files: Sequence[Path] = ()) -> AsyncIterator[Finding]:
     """Say which files and folders with secrets other users can read; the arguments are those of `examine`."""
     problems = await in_thread(lambda: _problems(config, file, files), MODES)
     for problem in problems:
-        yield wrong(MODES, problem)
+        yield wrong(problem)
     if not problems:
-        yield well(MODES, "no other user reads the secrets, the queue or the pictures.")
+        yield well("no other user reads the secrets, the queue or the pictures.")
 
 
 def _problems(config: Config, file: Path | None, files: Sequence[Path]) -> list[str]:

@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 
 from bot.doctor.findings import Finding, well, wrong
 
-PART = "versions"
 LOCK = Path(__file__).parents[2] / "requirements.lock"
 PAGE = "docs/operators/install.md"
 OLDEST_PYTHON = (3, 11)
@@ -21,13 +20,13 @@ async def look(lock: Path = LOCK) -> AsyncIterator[Finding]:
     """Compare the installed packages with the lock of a checkout, or with what a wheel requires."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < OLDEST_PYTHON:
-        yield wrong(PART, f"Python {python} is too old: use 3.11 or newer.")
+        yield wrong(f"Python {python} is too old: use 3.11 or newer.")
     wanted, source = _wanted(lock)
     others = [sentence for requirement in wanted if (sentence := _unlike(requirement))]
     for sentence in others:
-        yield wrong(PART, f"{sentence} in {source}: install the locked versions, as {PAGE} says.")
+        yield wrong(f"{sentence} in {source}: install the locked versions, as {PAGE} says.")
     if not others:
-        yield well(PART, f"Python {python}; every package is as in {source}.")
+        yield well(f"Python {python}; every package is as in {source}.")
 
 
 def _wanted(lock: Path) -> tuple[Iterable[Requirement], str]:

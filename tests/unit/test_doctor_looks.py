@@ -28,12 +28,12 @@ def entries(folder: Path) -> list[str]:
 
 async def test_a_look_that_hangs_or_fails_stops_no_other() -> None:
     async def broken() -> AsyncIterator[Finding]:
-        yield Finding(part="a part", well=True, text="half")
+        yield Finding(well=True, text="half")
         raise ZeroDivisionError("a bug")
 
     async def hanging() -> AsyncIterator[Finding]:
         await asyncio.Event().wait()
-        yield Finding(part="a part", well=True, text="never")
+        yield Finding(well=True, text="never")
 
     findings = await found(hanging, broken, versions.look, seconds=0.5)
     assert "no answer within 0.5 s" in findings[0].text
@@ -50,7 +50,7 @@ async def test_the_devices_are_opened_by_one_process_at_a_time(
     async def in_process(_config: Config, look: str) -> AsyncIterator[Finding]:
         opened.append(look)
         await asyncio.sleep(0)
-        yield Finding(part=look, well=len(opened) == 1, text=f"{opened} at once")
+        yield Finding(well=len(opened) == 1, text=f"{opened} at once")
         opened.remove(look)
 
     monkeypatch.setattr(painting, "in_process", in_process)
