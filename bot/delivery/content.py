@@ -21,26 +21,14 @@ PICK = "pick"  # menus that name one picture, whose ids end with what to do with
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
 
-REFUSALS = frozenset(
-    {
-        "invalid_request",
-        "unsuited_sampler",
-        "not_offered",
-        "lora_not_offered",
-        "start_missing",
-        "start_not_offered",
-        "start_changed",
-        "start_unfit",
-        "start_known",
-    }
-)
-"""Failures that a repeated request would have again."""
-
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered", "lora_not_offered"})
 """Failures of the chosen settings; only the person who chose them sees the message."""
 
 START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
 """Failures that no change of the words or settings can avoid."""
+
+REFUSALS = REFUSED_SETTINGS | START_LOST
+"""Failures that a repeated request would have again."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
 
