@@ -31,7 +31,7 @@ import jax
 import numpy as np
 from conditions import print_conditions
 
-from bot.process import heap
+from bot.process import memory
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
@@ -158,7 +158,7 @@ class Sample:
 
 
 def sample(pictures: int) -> Sample:
-    heap.trim()
+    memory.trim()
     alive = [array for array in jax.live_arrays() if not array.is_deleted()]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(

@@ -33,7 +33,7 @@ from pathlib import Path
 import legacy_flax
 from conditions import print_conditions
 
-from bot.process.garbage import collect_rarely
+from bot.process.memory import collect_rarely
 from sdjax_engine.request import Offer, Request, Sampler
 
 Figures = dict[str, float]

@@ -34,7 +34,7 @@ from bot.cli.setup import setup
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
 from bot.cli.usage import usage
 from bot.domain.errors import BotError, ConfigurationError
-from bot.process.garbage import collect_rarely
+from bot.process.memory import collect_rarely
 from bot.telemetry.log import flush
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler

@@ -73,8 +73,7 @@ class Processes(Verbs):
     async def beat(self, process: Process, *, ttl: float) -> bool:
         """Stay alive for the next `ttl` seconds; returns False for a dead process: it must `join`."""
         alive = sa.update(processes).where(_is(process)).values(expires_at=self._clock() + ttl)
-        async with self._database.write() as connection:
-            return bool((await connection.execute(alive)).rowcount)
+        return bool(await self._write(alive))
 
     async def leave(self, process: Process) -> None:
         """Remove this process, and release its unfinished jobs to the other fronts."""

@@ -16,7 +16,7 @@ from bot.domain.errors import ResultsUnavailable, StoreUnavailable
 from bot.domain.jobs import BATCHES_AHEAD
 from bot.files import Artifacts
 from bot.moderation.pictures import PictureRules
-from bot.process.heap import trim_regularly
+from bot.process.memory import trim_regularly
 from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
 from bot.store.rows.device_time import WorkerClass

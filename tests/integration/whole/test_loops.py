@@ -120,7 +120,7 @@ async def test_every_loop_of_a_front_goes_on_after_an_unexpected_error(
 async def test_every_loop_of_a_worker_goes_on_after_an_unexpected_error(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.process.heap.SECONDS_BETWEEN_TRIMS", 0.05)
+    monkeypatch.setattr("bot.process.memory.SECONDS_BETWEEN_TRIMS", 0.05)
     sabotage = Sabotage(OF_WORKERS, monkeypatch)
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, grace_seconds=0.05)
     process = asyncio.create_task(worker.run())

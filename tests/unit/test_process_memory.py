@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from bot.process import heap
+from bot.process import memory
 
 
 async def test_the_heap_is_trimmed_regularly_until_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,9 +18,9 @@ async def test_the_heap_is_trimmed_regularly_until_cancelled(monkeypatch: pytest
         if len(times) == 2:
             twice.set()
 
-    monkeypatch.setattr(heap, "trim", count)
-    monkeypatch.setattr(heap, "SECONDS_BETWEEN_TRIMS", 0.0)
-    trimming = asyncio.create_task(heap.trim_regularly())
+    monkeypatch.setattr(memory, "trim", count)
+    monkeypatch.setattr(memory, "SECONDS_BETWEEN_TRIMS", 0.0)
+    trimming = asyncio.create_task(memory.trim_regularly())
     assert await asyncio.to_thread(twice.wait, 10.0)
     trimming.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -28,6 +28,6 @@ async def test_the_heap_is_trimmed_regularly_until_cancelled(monkeypatch: pytest
 
 
 def test_a_trim_needs_no_particular_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    heap.trim()
-    monkeypatch.setattr(heap.ctypes, "CDLL", lambda _name: object())
-    heap.trim()
+    memory.trim()
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _name: object())
+    memory.trim()
