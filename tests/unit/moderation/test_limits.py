@@ -9,18 +9,8 @@ from recipes import RECIPE
 
 from bot.domain.channels import ChannelKind
 from bot.domain.jobs import Recipe
-from bot.domain.quotas import (
-    DAY,
-    HOUR,
-    Counted,
-    Left,
-    Measure,
-    Quota,
-    free_at,
-    is_over,
-    scarcest,
-    with_left,
-)
+from bot.domain.quotas import Counted, Left, Measure, Quota, free_at, is_over, scarcest, with_left
+from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
@@ -90,13 +80,13 @@ def test_quotas_count_where_their_rule_holds_and_bounds_everywhere() -> None:
             key="pictures_per_hour",
             measure=pictures,
             limit=5,
-            seconds=HOUR,
+            seconds=HOUR_SECONDS,
             guild_id=HERE,
             channel_id=CHANNEL,
         ),
-        Quota(key="cost_per_day", measure=cost, limit=9, seconds=DAY, guild_id=HERE),
-        Quota(key="cost_per_hour", measure=cost, limit=4, seconds=HOUR),
-        Quota(key="pictures_per_hour", measure=pictures, limit=7, seconds=HOUR),
+        Quota(key="cost_per_day", measure=cost, limit=9, seconds=DAY_SECONDS, guild_id=HERE),
+        Quota(key="cost_per_hour", measure=cost, limit=4, seconds=HOUR_SECONDS),
+        Quota(key="pictures_per_hour", measure=pictures, limit=7, seconds=HOUR_SECONDS),
     }
 
 
@@ -148,16 +138,16 @@ def test_a_request_takes_as_many_places_as_it_costs_in_whole_pictures(variants: 
 
 
 def test_a_quota_is_free_again_when_enough_of_the_oldest_is_over() -> None:
-    quota = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR)
+    quota = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR_SECONDS)
     counted = [Counted(at=200.0, amount=4), Counted(at=100.0, amount=4)]
-    assert free_at(counted, 6, quota) == 100.0 + HOUR
-    assert free_at(counted, 7, quota) == 200.0 + HOUR
+    assert free_at(counted, 6, quota) == 100.0 + HOUR_SECONDS
+    assert free_at(counted, 7, quota) == 200.0 + HOUR_SECONDS
     assert free_at(counted, 11, quota) is None
     assert not is_over(0.1 + 0.2, 0.7, replace(quota, limit=1.0))
 
 
 def test_the_scarcest_quota_is_told_from_a_fifth_on() -> None:
-    hour = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR)
+    hour = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR_SECONDS)
     day = replace(hour, key="pictures_per_day", limit=100)
     pause = Quota(key="cool_down", measure=Measure.REQUESTS, limit=1, seconds=60)
     assert scarcest([Left(quota=hour, left=3), Left(quota=pause, left=0)]) is None
