@@ -95,6 +95,9 @@ async def test_a_deletion_settles_its_own_delivery_at_its_time(store: Store, clo
     assert (row.outcome, row.settled_at) == (DELETED, clock.now)
     assert (await row_of(store, kept)).outcome is None
     assert (await store.jobs.get(kept.id)).images[0].artifact == "aa/2.png"
+    deleted_at, clock.now = clock.now, clock.now + 5
+    assert await store.deliveries.delete_result(gone.id, user_id=1) == []
+    assert (await store.jobs.get(gone.id)).deleted_at == deleted_at
 
 
 async def test_what_was_delivered_stays_delivered_when_the_result_is_deleted(

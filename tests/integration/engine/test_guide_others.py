@@ -21,6 +21,7 @@ from sdjax_engine import (
     FlaxStableDiffusionPipeline,
     FlaxStableDiffusionXLPipeline,
     UnreadableCheckpoint,
+    make_image_grid,
 )
 from sdjax_engine.guide import pictures
 from sdjax_engine.guide.calls import guidance_of
@@ -220,3 +221,8 @@ def test_arrays_become_pictures_one_or_many_in_colour_or_grey() -> None:
     assert (grey.mode, grey.getpixel((0, 0))) == ("L", 128)
     with pytest.raises(ValueError, match="`image` has to be a picture"):
         pictures.from_pil("a picture")  # type: ignore[arg-type]
+
+
+def test_a_grid_that_is_not_full_is_refused() -> None:
+    with pytest.raises(ValueError, match="3 pictures do not fill a grid of 2 × 2"):
+        make_image_grid([PIL.Image.new("RGB", (4, 4))] * 3, 2, 2)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recipes import job_of, recipe
+from recipes import RECIPE, job_of, recipe
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
 from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.recipes.variations import enlarged, varied, varied_near
+from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer, Sampler, SecondPass
@@ -121,6 +123,14 @@ def test_a_factor_is_named_where_a_model_has_it_else_its_larger_sizes_are_sugges
     assert without == ["1536x1024", "1536x1024 0.3", "1536x1024 0.5", "1536x1024 0.7"]
     assert hires_choices("1536x10", "768x512", OFFER)[0][1] == "1536x1024"
     assert hires_choices("900x600", "768x512", OFFER) == []
+
+
+def test_the_store_keeps_the_whole_recipe_and_reads_older_recipes() -> None:
+    for whole in (LARGE, replace(RECIPE, guidance_interval=(0.1, 0.6))):
+        assert recipe_from(json.loads(json.dumps(recipe_values(whole)))) == whole
+    later = ("second_pass", "guidance_interval")
+    old = {name: value for name, value in recipe_values(RECIPE).items() if name not in later}
+    assert recipe_from(old) == RECIPE
 
 
 def test_a_step_of_the_second_pass_counts_by_its_pixels() -> None:
