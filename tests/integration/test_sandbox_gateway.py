@@ -186,3 +186,29 @@ async def test_a_bot_that_dies_in_the_handshake_leaves_no_traceback(
         async with Raw(sandbox) as bot:  # it is served after the dying connections
             await (await bot.identify()).event("READY")
     assert caplog.text == ""
+
+
+async def test_a_resume_brings_every_missed_event_in_order(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        session = (await line.event("READY"))["session_id"]
+        await line.event("GUILD_CREATE")
+        seen = line.sequence
+        sandbox.misbehave(drop_gateway=True)
+        for text in ("one", "two"):
+            await bot.call("POST", f"/channels/{ART}/messages", {"content": text})
+        line = await bot.connect()
+        await line.send(RESUME, {"token": "a-token", "session_id": session, "seq": seen})
+        missed = [await line.receive() for _ in range(3)]
+        assert [each["t"] for each in missed] == ["MESSAGE_CREATE", "MESSAGE_CREATE", "RESUMED"]
+        assert [each["d"].get("content") for each in missed[:2]] == ["one", "two"]
+        assert [each["s"] for each in missed] == [seen + 1, seen + 2, seen + 3]
+
+
+async def test_a_session_that_is_not_known_cannot_be_resumed(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.connect()
+        await line.send(RESUME, {"token": "a-token", "session_id": "no such", "seq": 1})
+        assert await line.receive() == {"op": INVALID_SESSION, "d": False, "s": None, "t": None}
+        await line.identify()
+        await line.event("READY")

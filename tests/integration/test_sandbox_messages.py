@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -273,3 +274,11 @@ async def test_a_post_needs_a_message_and_the_tag_of_its_forum_and_the_forum_tak
         assert first["content"] == "hello"
         listed = {channel["id"] for channel in (await bot.call("GET", f"/guilds/{GUILD_ID}/channels")).body}
         assert listed == {*CHANNEL_IDS.values(), str(forum)}
+
+
+async def test_slow_answers_arrive_late(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        sandbox.misbehave(slow_ms=200)
+        began = time.monotonic()
+        assert (await bot.call("GET", "/users/@me")).status == 200
+        assert time.monotonic() - began >= 0.2

@@ -19,10 +19,11 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member, RefusedByClient
-from bot.sandbox.community import MODERATORS_ID, PEOPLE
+from bot.sandbox.community import GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase
@@ -336,3 +337,10 @@ async def test_a_session_that_opens_before_a_request_is_stored_takes_it(
     (job,) = await served.store.jobs.active()
     assert job.recipe.prompt == "a boat, at night"
     await shows(ravi, "art", f"<@{RAVI}> 1/2")
+
+
+async def test_a_session_speaks_the_language_of_the_place(served: Served, mina: Member) -> None:
+    by = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)
+    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"language": "ko"}, by)
+    channel = await opens(mina, theme="at night")
+    await shows(mina, channel, "1라운드")

@@ -243,3 +243,13 @@ async def test_an_image_with_a_lost_start_picture_fails_and_the_others_are_paint
         failed, done = await ended(store, gone, kept)
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "start_missing")
     assert done.state is State.DONE
+
+
+async def test_images_held_before_a_restart_of_the_worker_are_painted_at_once(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    job = await store.jobs.enqueue(SMALL, origin(1))
+    assert await store.leases.claim("worker", limit=1, ttl=3600)
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, job)
+    assert done.state is State.DONE
