@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
 from stores import Clock, lock_reached
 
+from bot.delivery.content import MessageContent
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
+from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
+from bot.store.sessions.posts import SENT
 from bot.store.sessions.sessions import AT_ONCE_SECONDS
 from bot.store.tables.queue import jobs
+
+
+class Edits:
+    """A courier that notes the content of each edit."""
+
+    def __init__(self) -> None:
+        self.made: list[MessageContent] = []
+
+    async def edit_posted(self, _session: GroupSession, content: MessageContent, **_: Any) -> None:
+        self.made.append(content)
 
 
 async def left(store: Store, session: GroupSession) -> tuple[int, int]:
@@ -171,3 +186,33 @@ async def test_votes_for_a_picture_under_review_are_not_counted_until_it_is_show
     assert await store.showing.voters(session.id, 1) == 0
     await approve(store, job)
     assert await store.showing.voters(session.id, 1) == 1
+
+
+async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drawn(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
+    await voting(store, clock)
+    (session,) = await store.showing.keep("one", ttl=30.0)
+    (post,) = await store.posts.claim("one", limit=9)
+    services: Any = SimpleNamespace(store=store)
+    courier: Any = Edits()
+    shown: dict[int, MessageContent] = {}
+    await renew_ballots(services, courier, session, shown)
+    assert courier.made == []  # it is not sent yet
+    await store.posts.settle(post, outcome=SENT)
+    for _ in range(2):
+        await renew_ballots(services, courier, session, shown)
+    assert len(courier.made) == 1  # the first edit: this front does not know what the ballot shows
+    await store.sessions.extend(session.id, BY, seconds=600.0)
+    await renew_ballots(services, courier, session, shown)
+    assert [f"<t:{round(clock.now + VOTE) + more}:R>" in courier.made[-1].heading for more in (0, 600)] == [
+        False,
+        True,
+    ]
+    await store.sessions.next(session.id, BY)
+    await renew_ballots(services, courier, session, {})  # `session` is as it was in the vote
+    assert len(courier.made) == 2

@@ -212,3 +212,11 @@ async def test_a_session_that_is_not_known_cannot_be_resumed(sandbox: Sandbox) -
         assert await line.receive() == {"op": INVALID_SESSION, "d": False, "s": None, "t": None}
         await line.identify()
         await line.event("READY")
+
+
+async def test_the_sandbox_can_ask_for_a_reconnect_and_forget_sessions(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        await line.event("GUILD_CREATE")
+        sandbox.misbehave(reconnect=True, invalidate_session=True)
+        assert [(await line.receive())["op"] for _ in range(2)] == [RECONNECT, INVALID_SESSION]

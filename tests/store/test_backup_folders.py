@@ -25,6 +25,7 @@ from stores import TTL, small_disk
 
 from bot.backup import making, picture_files, places, table_files
 from bot.backup import manifest as manifests
+from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
 from bot.backup.table_files import read_rows
 from bot.domain.errors import BackupRefused, StoreUnavailable
@@ -468,3 +469,12 @@ def test_a_row_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
     assert file.stat().st_size < 100_000
     with pytest.raises(BackupRefused, match="is damaged"):
         list(read_rows(file))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_sentence_says_to_free_space(number: int) -> None:
+    with (
+        pytest.raises(BackupRefused, match=r"^The disk that holds /b/a is full: free some space\.$"),
+        refused_by_disk(Path("/b/a"), "written"),
+    ):
+        raise OSError(number, "in the system's words")

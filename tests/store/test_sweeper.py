@@ -340,3 +340,14 @@ async def test_the_jobs_of_a_server_are_deleted_some_time_after_it_removed_the_b
     await sweeping.sweep()
     assert await store.erasure.job_ids_of(guild_id=21, limit=9) == []
     assert await there(artifacts) == set()
+
+
+async def test_the_files_of_forgotten_jobs_are_deleted(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    first = await painted(store, artifacts, 1)
+    second = await painted(store, artifacts, 2, start=first.images[0].artifact)
+    clock.now += 366 * DAY
+    await make(store, artifacts, clock, Bounds(job_seconds=365 * DAY)).sweep()
+    assert await there(artifacts) == set()
+    assert await store.files.painter(str(second.images[0].artifact)) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from checkpoints import FAMILIES, make_tiny_checkpoint
 
 import sdjax_engine
 from sdjax_engine import FlaxDDIMScheduler, FlaxStableDiffusionPipeline, FlaxStableDiffusionXLPipeline
+from sdjax_engine.weights.hub import through
 
 REMOVED: dict[str, dict[str, str]] = json.loads(
     Path(__file__).with_name("removed_signatures.json").read_text(encoding="utf-8")
@@ -179,3 +181,12 @@ def test_a_scheduler_is_saved_and_read_again_with_other_settings(loaded: Loaded,
     )
     assert (scheduler.config.num_train_timesteps, unused, state) == (500, {"unknown": 1}, {})
     assert scheduler.config.beta_start == loaded[0].scheduler.config.beta_start
+
+
+def test_proxies_are_those_of_the_process_while_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://usual:1")
+    monkeypatch.delenv("HTTP_PROXY", raising=False)
+    with through({"https": "http://named:2", "http": "http://named:3"}):
+        assert (os.environ["HTTPS_PROXY"], os.environ["HTTP_PROXY"]) == ("http://named:2", "http://named:3")
+    assert os.environ["HTTPS_PROXY"] == "http://usual:1"
+    assert "HTTP_PROXY" not in os.environ

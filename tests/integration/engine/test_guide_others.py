@@ -10,6 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
+from compilations import application
 from engines import SMALLEST
 
 from sdjax_engine import (
@@ -226,3 +227,58 @@ def test_arrays_become_pictures_one_or_many_in_colour_or_grey() -> None:
 def test_a_grid_that_is_not_full_is_refused() -> None:
     with pytest.raises(ValueError, match="3 pictures do not fill a grid of 2 × 2"):
         make_image_grid([PIL.Image.new("RGB", (4, 4))] * 3, 2, 2)
+
+
+def test_settings_of_the_process_change_no_picture(
+    text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
+) -> None:
+    pipeline, params = text_to_image
+    ids, drawn_from = pipeline.prepare_inputs(["a red circle"]), key()
+
+    def paint() -> Any:
+        again = FlaxStableDiffusionPipeline(**pipeline.components)  # traces anew
+        return again(ids, params, drawn_from, num_inference_steps=2, height=16, width=16)[0]
+
+    expected = paint()
+    with application(jax_default_prng_impl="rbg", jax_threefry_partitionable=False):
+        np.testing.assert_array_equal(paint(), expected)
+
+
+def test_a_smaller_strength_keeps_more_of_the_start_picture(
+    text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
+) -> None:
+    other, params = text_to_image
+    pipeline = FlaxStableDiffusionImg2ImgPipeline(**other.components)
+    ids, image = pipeline.prepare_inputs(["a red circle"], drawn("navy"))
+    assert image.shape == (1, 3, 32, 32)
+    painted = {
+        strength: pipeline(ids, image, params, key(), strength=strength, num_inference_steps=20).images
+        for strength in (0.05, 0.5, 1.0)
+    }
+    distances = [np.abs(painted[strength] - painted[0.05]).mean() for strength in (0.5, 1.0)]
+    assert painted[1.0].shape == (1, 32, 32, 3)
+    assert 0 < distances[0] < distances[1]
+    with pytest.raises(ValueError, match=r"The pictures are \(32, 32\)"):
+        pipeline(ids, image, params, key(), height=64, width=64)
+
+
+def test_inpainting_leaves_the_masked_part_out_of_what_the_network_sees(tmp_path: Path) -> None:
+    form = FAMILIES["SD 1 inpainting"]
+    small = {**SMALLEST, "unet": {**SMALLEST["unet"], **form["unet"]}}
+    folder = make_tiny_checkpoint(tmp_path / "inpaint", pipeline=form["pipeline"], **small)
+    pipeline, params = FlaxStableDiffusionInpaintPipeline.from_pretrained(folder)
+    mask = PIL.Image.new("L", (40, 35), 0)
+    mask.paste(255, (0, 0, 40, 17))
+    ids, seen, masks = pipeline.prepare_inputs("a red circle", drawn("navy"), mask)
+    assert seen.shape == (1, 3, 32, 32)
+    assert masks.shape == (1, 1, 32, 32)
+    assert not seen[:, :, :15].any()
+    assert set(np.unique(masks)) == {0, 1}
+
+    def paint(masks: Any, seen: Any) -> Any:
+        return pipeline(ids, masks, seen, params, key(), num_inference_steps=4).images
+
+    first = paint(masks, seen)
+    assert first.shape == (1, 32, 32, 3)
+    assert np.abs(first - paint(masks, -seen)).max() > 1e-3
+    assert np.abs(first - paint(1 - masks, seen)).max() > 1e-3

@@ -89,3 +89,9 @@ async def test_in_a_server_that_silences_external_apps_the_answer_is_private(
     assert job.origin.private
     assert ephemeral(message)
     assert message["id"] not in [each["id"] for each in await omar.messages()]
+
+
+async def test_without_the_setting_no_command_is_user_installable(served: Served, ravi: Member) -> None:
+    for command in (await ravi.state())["commands"]:
+        assert command["integration_types"] == [0]
+        assert command["contexts"] == [0, 1]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from front_tools import refusal, text_of
 from serving import Served, until
 
 from bot.sandbox.client import Member
-from bot.sandbox.community import CHANNELS, GUILD_ID, MODERATORS_ID
+from bot.sandbox.community import BOT_ROLE_ID, CHANNELS, GUILD_ID, MODERATORS_ID
+from bot.sandbox.permissions import OF_EVERYONE
+from bot.sandbox.server import Sandbox
 
 ROUTE = "/auto-moderation/rules"
 REFUSED = "The AutoMod rule “{}” of this server does not allow this: change the words and ask again."
 ART = next(channel.id for channel in CHANNELS if channel.name == "art")
+
+
+@pytest.fixture
+def without_right(lenient: Sandbox) -> None:
+    """Take Manage Server from the bot, before it is told of the server."""
+    roles = lenient._core.world.roles
+    old = roles[BOT_ROLE_ID]
+    roles[BOT_ROLE_ID] = type(old)(**{**vars(old), "permissions": int(OF_EVERYONE)})
 
 
 async def told(served: Served, name: str) -> None:
@@ -81,3 +92,11 @@ async def test_a_failed_read_stops_no_painting_and_is_said(
     await ravi.message_of(await ravi.imagine(prompt="a casino"))
     shown = await refusal(mina, await mina.use("rules show"))
     assert "Discord did not give these rules" in shown
+
+
+async def test_without_the_right_discord_is_not_asked(
+    without_right: None, served: Served, ravi: Member, mina: Member
+) -> None:
+    await ravi.message_of(await ravi.imagine(prompt="a casino"))
+    assert "needs the permission Manage Server" in await refusal(mina, await mina.use("rules show"))
+    assert served.sandbox.invalid_requests == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from front_tools import delete, finished, job_of, queued, refusal, sees, text_of
+from front_tools import delete, ephemeral, finished, job_of, queued, refusal, sees, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -91,3 +91,9 @@ async def test_buttons_work_after_a_restart(
         await delete(ravi, message)
         await ravi.press(waiting, "Cancel")
         await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
+
+
+async def test_again_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    answer = await ravi.message_of(await ravi.press(message, "Again"))
+    assert ephemeral(answer)

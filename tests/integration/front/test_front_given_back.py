@@ -177,3 +177,11 @@ async def test_after_a_restart_try_again_says_that_the_words_are_gone(served: Se
     restart(served)
     told = await refusal(ravi, await ravi.press(said, "Try again"))
     assert re.search("no longer has what you typed", told)
+
+
+async def test_a_refused_remix_of_a_private_result_stays_private(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    await forbid(served.store, "blood")
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    form = await refused_form(ravi, await ravi.submit(form, prompt="blood"))
+    assert ephemeral(await ravi.message_of(await ravi.submit(form, prompt="another secret")))

@@ -28,7 +28,8 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.rows.audit import Act, Entry
+from bot.store.moderation.policies import PolicyScope
+from bot.store.rows.audit import Act, By, Entry
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 
@@ -244,3 +245,10 @@ async def test_a_command_that_a_stop_cannot_wait_for_says_so(
     assert sent
     assert len(await served.store.jobs.active()) == 1
     assert "Traceback" not in caplog.text
+
+
+async def test_a_pause_is_announced_in_the_language_of_the_place(served: Served, mina: Member) -> None:
+    by = By(actor_id=MINA, guild_id=GUILD_ID)
+    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"language": "ko"}, by)
+    assert "일시 중지되었습니다" in said(await use(mina, "pause", where="server"))
+    assert said(await use(mina, "resume", where="server")) == "이 서버에서 그리기를 다시 시작합니다."

@@ -239,3 +239,22 @@ async def test_a_second_press_during_a_deletion_takes_nothing_of_its_end(
     goes_on.set()
     end = await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen))
     assert "https://discord.com/channels/1/2/3" in text_of(end)
+
+
+async def test_a_server_that_has_the_bot_again_is_noted(
+    served: Served, sandbox: Sandbox, ravi: Member
+) -> None:
+    await finished(served, ravi, "a boat")
+    sandbox.kick()
+
+    async def noted() -> bool:
+        return await served.store.erasure.departed(before=served.store.clock() + 1) == [GUILD_ID]
+
+    await until(noted)
+    sandbox.invite()
+
+    async def forgotten() -> bool:
+        return await served.store.erasure.departed(before=served.store.clock() + 1) == []
+
+    await until(forgotten)
+    await queued(ravi, "a hill")

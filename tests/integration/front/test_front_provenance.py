@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +17,8 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.generation_data import Tool, read_picture
-from bot.provenance.manifests import unmarked
+from bot.provenance.certificates import self_made
+from bot.provenance.manifests import ManifestSigner, unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from bot.sandbox.client import Member
@@ -126,3 +128,19 @@ async def test_the_label_of_the_law_is_drawn_on_what_leaves_and_not_on_what_is_k
     with PIL.Image.open(io.BytesIO(sent)) as one, PIL.Image.open(io.BytesIO(kept)) as other:
         assert other.getcolors() == [(one.width * one.height, (128, 128, 128))]
         assert len(one.getcolors()) > 1
+
+
+async def test_the_manifest_of_a_start_picture_goes_with_it_into_the_result(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
+) -> None:
+    signing = Signing(ManifestSigner(self_made()), starts=artifacts.reader(asyncio.get_running_loop()))
+    file = io.BytesIO()
+    PIL.Image.linear_gradient("L").convert("RGB").save(file, "JPEG")
+    signed, plain = signing.signed(file.getvalue()), file.getvalue()
+    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
+        for prompt, sent, relations in (("boats", signed, ["parentOf"]), ("houses", plain, [])):
+            start = ("start.jpg", sent, "image/jpeg")
+            _, message = await finished(served, ravi, prompt, image=start)
+            found = read_manifest(await ravi.attachment_bytes(message))
+            assert found.state == "Valid"
+            assert [each["relationship"] for each in found.manifest.get("ingredients", [])] == relations

@@ -162,3 +162,10 @@ async def test_a_moderator_of_one_channel_has_no_rights_in_another(
     served.sandbox.appoint("art", "omar")
     await omar.message_of(await omar.use("cancel", job=job.id))
     assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
+
+
+async def test_help_is_in_the_readers_language(served: Served, yuna: Member) -> None:
+    message = await yuna.message_of(await yuna.use("help"))
+    assert ephemeral(message)
+    assert "**/그리기** 명령으로" in text_of(message)
+    assert "`제외_프롬프트`" in text_of(message)

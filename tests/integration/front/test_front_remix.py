@@ -252,3 +252,12 @@ async def test_the_form_is_in_the_language_of_the_person_and_a_private_result_st
     ]
     answer = await yuna.message_of(await yuna.submit(form, prompt="another secret", image=picture()))
     assert ephemeral(answer)
+
+
+async def test_a_private_result_is_remixed_privately_and_by_its_owner_alone(
+    served: Served, ravi: Member
+) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    answer = await ravi.message_of(await ravi.submit(form, prompt="another secret"))
+    assert ephemeral(answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from front_tools import ephemeral, finished, text_of
+from front_tools import ephemeral, finished, queued, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -29,3 +29,12 @@ async def test_in_a_direct_message_stats_count_only_the_persons_pictures(
     message = await yuna.message_of(await yuna.use("stats", channel="dm"), channel="dm")
     assert "나를 위해 그린 그림" in text_of(message)
     assert "이 서버에서" not in text_of(message)
+
+
+async def test_the_queue_shows_the_batch_on_the_devices(served: Served, ravi: Member, omar: Member) -> None:
+    await queued(ravi, "a boat", variants=2)
+    claims = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.heartbeat(dict.fromkeys(claims, 3), ttl=60.0, begun=claims)
+    text = text_of(await omar.message_of(await omar.use("queue")))
+    assert "**On the devices now**" in text
+    assert "1 of 1 seats · <@" in text
