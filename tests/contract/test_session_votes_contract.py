@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from bot.front.sessions.ballots import renew_ballots
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
 from stores import Clock, lock_reached
 
 from bot.delivery.content import MessageContent
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
-from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
