@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from bot.front.sessions.ballots import renew_ballots
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
 from stores import Clock, lock_reached
 
 from bot.delivery.content import MessageContent
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
+from bot.front.sessions.posts import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
@@ -194,7 +194,7 @@ async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote
     async def drawn(*_: Any) -> list[Any]:
         return []
 
-    monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
+    monkeypatch.setattr("bot.front.sessions.posts.draw", drawn)
     await voting(store, clock)
     (session,) = await store.showing.keep("one", ttl=30.0)
     (post,) = await store.posts.claim("one", limit=9)
