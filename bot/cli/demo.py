@@ -39,10 +39,8 @@ ASKER, CHANNEL, MODERATORS = "Mina", "art", "mods"
 
 READERS = "Yuna reads Korean, Wei Chinese and Omar Arabic."
 PROMPT = "a red heart left of a blue star"
-PICTURE_SECONDS, OWN_PICTURE_SECONDS = (
-    120.0,
-    86_400.0,
-)  # a CPU compiles and paints a large checkpoint for long
+PICTURE_SECONDS = 120.0
+OWN_PICTURE_SECONDS = 86_400.0  # a CPU compiles and paints a large checkpoint for long
 Report = Callable[[str], None]
 
 
@@ -70,6 +68,7 @@ async def demo(
     use.
     """
     shutdown.tell = lambda line: report(f"{line.capitalize()}.")
+    config = own or demo_config()
     with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
         async with BackgroundTasks(shutdown) as tasks:
             with suppress(ShutdownRequested):
@@ -79,18 +78,18 @@ async def demo(
                 try:
                     report(
                         f"The first picture stays in {FOLDER}, compiled programs in "
-                        f"{(own or demo_config()).engine.cache_dir}; the queue begins empty each time."
+                        f"{config.engine.cache_dir or 'no folder'}; the queue begins empty each time."
                     )
                     report(
                         f"The page:    {sandbox.address}/#mina/art  (commands are there in a moment, "
                         "pictures when it is ready)"
                     )
-                    config = on_sandbox(own or demo_config(), sandbox, Path(folder))
                     if own is None:
                         config = with_words(config, sandbox)
                     else:
                         names = ", ".join(model.name for model in own.models)
                         sandbox.introduce(f"Here paints: {names}. {READERS}")
+                    config = on_sandbox(config, sandbox, Path(folder))
                     seconds = OWN_PICTURE_SECONDS if own else PICTURE_SECONDS
                     await serve_and_play(config, tasks, shutdown, once, report, seconds=seconds)
                 finally:
