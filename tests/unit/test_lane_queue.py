@@ -9,8 +9,10 @@ import pytest
 
 from sdjax_engine.scheduler.lane_queue import (
     LIMITS,
+    REMEMBERED,
     LaneQueue,
     QuickestEvaluation,
+    RecentQuantile,
 )
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import RunLimits, Seats
@@ -113,3 +115,18 @@ def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:
     device.seats_per_device = 2
     assert one.clear_seats() == people
     assert (len(one.seats), one.seats.requests) == (2, [])
+
+
+def test_a_quantile_is_of_the_last_values_only() -> None:
+    most, least = RecentQuantile(0.9), RecentQuantile(0.1)
+    assert most.value is None
+    most.add(1.0)
+    assert most.value == 1.0
+    least.add(1.0)
+    for value in range(2, 12):
+        most.add(float(value))
+        least.add(float(value))
+    assert (least.value, most.value) == (2.0, 10.0)
+    for _ in range(REMEMBERED - 1):
+        most.add(0.0)
+    assert most.value == 0.0
