@@ -35,6 +35,7 @@ class Sprites:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.sprite = lru_cache(maxsize=4000)(self._sprite)
+        self._coloured = lru_cache(maxsize=400)(self._colour)
         self._whole = lru_cache(maxsize=None)(self._read)
 
     def of(self, thing: Thing, radius: float) -> Image.Image:
@@ -47,20 +48,22 @@ class Sprites:
             picture = Image.new("RGBA", mask.size, (*COLOURS[colour], 0))
             picture.putalpha(mask)
             return picture
-        whole = self._whole(name, colour)
+        whole = self._coloured(name, colour) if colour else self._whole(name)
         scale = 2 * radius / max(whole.size)
         width, height = (max(1, round(side * scale)) for side in whole.size)
         return whole.resize(
             (width, height), Image.Resampling.BOX if scale < 0.4 else Image.Resampling.BICUBIC
         )
 
-    def _read(self, name: str, colour: str) -> Image.Image:
+    def _colour(self, name: str, colour: str) -> Image.Image:
+        return tinted(self._whole(name), COLOURS[colour])
+
+    def _read(self, name: str) -> Image.Image:
         if self.folder is None:
             raise ValueError(f"there is no folder with the picture of {name}")
         with Image.open(self.folder / OBJECTS[name].file) as picture:
             whole = picture.convert("RGBA")
-        whole = whole.crop(whole.getchannel("A").point(lambda a: 255 * (a > 16)).getbbox())
-        return tinted(whole, COLOURS[colour]) if colour else whole
+        return whole.crop(whole.getchannel("A").point(lambda a: 255 * (a > 16)).getbbox())
 
 
 def tinted(picture: Image.Image, colour: tuple[int, int, int]) -> Image.Image:
