@@ -22,7 +22,7 @@ PROMPTS = (
     "سمكة تحت الماء",
     "a shark above an umbrella, blueprint",
     "a small car left of a large banana on a pink background",
-    "three balloons at sunset",
+    "a blue cat and a red umbrella at sunset",
 )
 STEPS, GUIDANCE = 15, 2.5
 

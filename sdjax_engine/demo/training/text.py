@@ -30,6 +30,7 @@ LENGTH = 77
 GRID = 8
 WIDTH = 192
 VOCABULARY = 3000
+EMPTY_WEIGHT = 0.15
 LANGUAGE_PARTS = (0.4, 0.2, 0.2, 0.2)
 
 _COLOURS, _SHAPES = list(COLOURS), list(SHAPES)
@@ -167,6 +168,13 @@ class School(nn.Module):
         return [head(x[:, :-1]) for head in self.cells] + [head(x[:, -1]) for head in self.wholes]
 
 
+def cell_error(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropy of cells, of which those with nothing count less: most have nothing."""
+    weights = torch.ones(logits.shape[-1], device=logits.device)
+    weights[0] = EMPTY_WEIGHT
+    return nn.functional.cross_entropy(logits, labels, weight=weights)
+
+
 def schooled(tokenizer: Tokenizer, workshop: Workshop) -> CLIPTextModel:
     """Return the trained text encoder."""
 
@@ -183,7 +191,7 @@ def schooled(tokenizer: Tokenizer, workshop: Workshop) -> CLIPTextModel:
             colours, things, *wholes = school(ids, ended)
         cells = GRID * GRID
         found = [(colours, labels[:, :cells]), (things, labels[:, cells : 2 * cells])]
-        value = sum(nn.functional.cross_entropy(x.float().flatten(0, 1), y.flatten()) for x, y in found)
+        value = sum(cell_error(x.float().flatten(0, 1), y.flatten()) for x, y in found)
         value = value + sum(
             nn.functional.cross_entropy(x.float(), labels[:, 2 * cells + i]) for i, x in enumerate(wholes)
         )
