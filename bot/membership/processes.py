@@ -77,11 +77,10 @@ class Processes(Verbs):
 
     async def leave(self, process: Process) -> None:
         """Remove this process, and release its unfinished jobs to the other fronts."""
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             left = await connection.execute(sa.delete(processes).where(_is(process)))
             if left.rowcount:
                 await _release(connection, process.name)
-            changes.results = True
 
     async def release_dead(self) -> list[str]:
         """Remove dead processes and release their unfinished jobs to the other fronts; returns their names.

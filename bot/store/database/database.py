@@ -345,9 +345,9 @@ class Verbs:
         self._database = shared.database
         self._clock = shared.clock
 
-    async def _rows(self, look: sa.Select[Any]) -> list[Any]:
-        """Return the rows of one statement."""
-        async with self._database.read() as connection:
+    async def _rows(self, look: sa.Select[Any], *, much: bool = False) -> list[Any]:
+        """Return the rows of one statement, which may read `much`."""
+        async with self._database.read(much=much) as connection:
             return list(await connection.execute(look))
 
     async def _row(self, look: sa.Select[Any]) -> Any:
@@ -368,13 +368,19 @@ class Verbs:
             return (await connection.execute(change)).rowcount
 
     @asynccontextmanager
-    async def _changing(self) -> AsyncIterator[tuple[AsyncConnection, Changes]]:
+    async def _changing(self, **told: bool) -> AsyncIterator[tuple[AsyncConnection, Changes]]:
         """Begin a transaction; the loops that wait for its changes are woken once it is committed."""
-        changes = Changes()
+        changes = Changes(**told)
         async with self._database.write() as connection:
             yield connection, changes
             await _publish(connection, changes)
         self._shared.wake_ups.ring(changes)
+
+    @asynccontextmanager
+    async def _telling(self, **told: bool) -> AsyncIterator[AsyncConnection]:
+        """Begin a transaction with these changes; see `_changing`."""
+        async with self._changing(**told) as (connection, _):
+            yield connection
 
 
 def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

@@ -108,7 +108,7 @@ class Files(Verbs):
     async def replace(self, name: str, other: str) -> None:
         """Make every job that names a lost file name the `other` instead; results that show it become due."""
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             painted = sa.select(images.c.job_id).where(images.c.artifact == name)
             started = sa.select(start_pictures.c.job_id).where(start_pictures.c.artifact == name)
             job_ids = list(await connection.scalars(sa.union(painted, started)))
@@ -124,7 +124,6 @@ class Files(Verbs):
                     sa.update(table).where(table.c.artifact == name).values(artifact=other)
                 )
             await connection.execute(sa.delete(files).where(files.c.name == name))
-            changes.results = True
 
     async def want(self, names: Collection[str]) -> Lost:
         """Ask workers to repaint missing files, and return the state of all of them together."""
@@ -177,14 +176,13 @@ class Files(Verbs):
         now = self._clock()
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             # The lock order of every transaction: jobs, then their deliveries, then files.
             job_ids = await lock_jobs(connection, images.c.artifact == name)
             due = sa.update(outbox).where(outbox.c.job_id.in_(job_ids), UNSETTLED)
             await connection.execute(due.values(next_try_at=now))
             wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
             await connection.execute(sa.update(files).where(wanted).values(values))
-            changes.results = True
 
 
 def named() -> sa.ColumnElement[bool]:

@@ -71,8 +71,7 @@ class Retention(Verbs):
         """
         droppable = (files.c.used_at < before) & _unneeded()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
-        async with self._database.read(much=True) as connection:
-            rows = list(await connection.execute(oldest.order_by(files.c.used_at, files.c.name).limit(limit)))
+        rows = await self._rows(oldest.order_by(files.c.used_at, files.c.name).limit(limit), much=True)
         few: dict[str, int] = {}
         for row in rows:
             if most_bytes is not None and sum(few.values()) >= most_bytes:
@@ -84,8 +83,7 @@ class Retention(Verbs):
         """Choose files announced in [`after`, `before`) that no job names; return their names."""
         orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
         look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
-        async with self._database.read(much=True) as connection:
-            few = list(await connection.scalars(look))
+        few = [row.name for row in await self._rows(look, much=True)]
         return await self._drop(few, orphaned)
 
     async def _drop(self, few: list[str], condition: sa.ColumnElement[bool]) -> list[str]:

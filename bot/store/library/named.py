@@ -78,7 +78,7 @@ class NamedRows(Verbs, ABC, Generic[Row]):
         """
         same = self._is(by.guild_id, thing.name)
         values = {"name": thing.name, **self._values(thing)}
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             await hold_server(connection, by.guild_id)
             if (
                 await count_of(connection, self.table, self.table.c.guild_id == by.guild_id, ~same)
@@ -93,7 +93,7 @@ class NamedRows(Verbs, ABC, Generic[Row]):
     async def remove(self, name: str, by: By) -> Row | None:
         """Delete the row of this name of the server of `by`, and return it; None where there is none."""
         gone = sa.delete(self.table).where(self._is(by.guild_id, name)).returning(*self.table.c)
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             await hold_server(connection, by.guild_id)
             before = (await connection.execute(gone)).one_or_none()
             if before is None:

@@ -104,7 +104,7 @@ class Appeals(Verbs):
         Raises UserMistake: `appeal_over` where it was done or is too late, `appeals_full` above the limit.
         """
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             await self._admit(connection, user_id, now=now)
             mine = (reviews.c.id == review_id) & (reviews.c.user_id == user_id)
             refused = mine & (reviews.c.kind == Kind.REFUSED.value)
@@ -116,7 +116,6 @@ class Appeals(Verbs):
             if row is None or not (await connection.execute(made)).rowcount:
                 raise UserMistake("appeal_over")
             await add(connection, Outgoing.REVIEW, review_id, now=now)
-            changes.results = True
 
     async def appeal_pictures(
         self, job_id: str, user_id: int, pressed: Pressed | None = None, *, words: str = ""
@@ -128,7 +127,7 @@ class Appeals(Verbs):
         UserMistake `appeal_over`, `appeals_full`.
         """
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             await lock_job(connection, job_id)
             job = await load_job(connection, job_id)
             if job.deleted_at is not None:
@@ -151,7 +150,6 @@ class Appeals(Verbs):
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
             if own or by_bot:
                 await renew_results(connection, [job_id], now=now)
-            changes.results = True
 
     async def answers_left(self, user_id: int) -> list[Review]:
         """Return the declined prompts of which a person could not be told, and count them as told."""

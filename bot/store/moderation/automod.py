@@ -24,7 +24,7 @@ class Automod(Verbs):
 
     async def apply(self, applied: bool, by: By) -> None:
         """Switch the rules on or off; a change is logged."""
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             await hold_server(connection, by.guild_id)
             if (before := await is_applied(connection, by.guild_id)) == applied:
                 return

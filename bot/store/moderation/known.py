@@ -142,7 +142,7 @@ class Known(Verbs):
         """
         values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **band_values(number)}
         values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             if by.guild_id:
                 await hold_server(connection, by.guild_id)
             if not await add_new(connection, blocked_pictures, values):
@@ -159,7 +159,7 @@ class Known(Verbs):
         gone = sa.delete(blocked_pictures).where(
             column.guild_id == by.guild_id, column.hash == stored(number)
         )
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             if not (await connection.execute(gone)).rowcount:
                 return False
             await note(connection, Act.KNOWN, by, at=self._clock(), before={"picture": name_of(number)})

@@ -51,7 +51,7 @@ class Policies(Verbs):
 
         Other keys stay, also those that somebody changes meanwhile. Raises UserMistake `policies_full`.
         """
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             await hold_server(connection, by.guild_id)
             old = await _values_of(connection, by.guild_id, scope, owner_id)
             merged = {**old, **changes}
@@ -66,7 +66,7 @@ class Policies(Verbs):
     async def remove(self, scope: PolicyScope, owner_id: int, by: By) -> PolicyRow | None:
         """Delete a policy and return it; None where there is none."""
         gone = sa.delete(policies).where(_key(by.guild_id, scope, owner_id)).returning(*policies.c)
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             await hold_server(connection, by.guild_id)
             row = (await connection.execute(gone)).one_or_none()
             if row is None:

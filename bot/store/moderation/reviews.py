@@ -66,7 +66,7 @@ class Reviews(Verbs):
 
     async def _set(self, by: By, changes: Mapping[str, int | None]) -> ReviewSettings:
         now = self._clock()
-        async with self._changing() as (connection, changed):
+        async with self._telling(results=True) as connection:
             await hold_server(connection, by.guild_id)  # the log says what this change has replaced
             before = asdict(await settings_of(connection, by.guild_id))
             after = {**before, **changes}
@@ -76,7 +76,6 @@ class Reviews(Verbs):
             unseen = waits() & (reviews.c.guild_id == by.guild_id) & reviews.c.message_id.is_(None)
             await renew(connection, Outgoing.REVIEW, sa.select(reviews.c.id).where(unseen), now=now)
             await note(connection, Act.REVIEW, by, at=now, before=before, after=after)
-            changed.results = True
         return ReviewSettings(**after)
 
     async def hold(self, job_id: str, hold: Hold, by: By) -> Job:
@@ -85,7 +84,7 @@ class Reviews(Verbs):
         Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` where nothing is shown.
         """
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             held = await hold_pictures(connection, job_id, hold, now=now)
             job = await load_job(connection, job_id)
             if job.deleted_at is not None:
@@ -95,7 +94,6 @@ class Reviews(Verbs):
             await open_for_held(connection, job_id, now=now)
             after = {"job": job_id, "cause": hold.cause.value}
             await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
-            changes.results = True
         return job
 
     async def get(self, review_id: int, guild_id: int) -> Review:

@@ -36,8 +36,7 @@ class Failures(Verbs):
         last = ended.order_by(jobs.c.finished_at.desc()).limit(LOOKED_AT).subquery()
         look = sa.select(images.c.failure, images.c.lane, last.c.id, last.c.finished_at)
         failed = look.join(last, last.c.id == images.c.job_id).where(images.c.state == State.FAILED)
-        async with self._database.read(much=True) as connection:
-            rows = list(await connection.execute(failed.order_by(last.c.finished_at.desc(), images.c.id)))
+        rows = await self._rows(failed.order_by(last.c.finished_at.desc(), images.c.id), much=True)
         causes = Counter(row.failure or "" for row in rows)
         found = []
         for cause, count in causes.most_common():

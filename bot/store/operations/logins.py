@@ -41,9 +41,8 @@ class Logins(Verbs):
         """Use a link up and return the secret of its new session; None for a link that is over or used."""
         mine = (logins.c.hash == _hash(secret)) & (logins.c.kind == LINK)
         alive = mine & (logins.c.expires_at > self._clock())
-        async with self._database.read() as connection:  # strangers try: they must not lock the queue
-            if (await connection.execute(sa.select(logins.c.hash).where(alive))).first() is None:
-                return None
+        if await self._row(sa.select(logins).where(alive)) is None:  # strangers must not lock the queue
+            return None
         used = sa.delete(logins).where(alive)
         async with self._database.write() as connection:
             user_id: int | None = await connection.scalar(used.returning(logins.c.user_id))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.outbox import Outgoing
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, of_row
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.tables.outbox import outbox
 
@@ -46,25 +46,13 @@ class Messages(Verbs):
         kinds = outbox.c.kind.in_([kind.value for kind in Outgoing])
         look = sa.select(*columns, oldest).where(kinds, UNSETTLED).group_by(outbox.c.kind)
         rows = await self._rows(look.order_by(outbox.c.kind))
-        return [
-            Waiting(kind=row.kind, due=row.due, later=row.all - row.due, oldest=row.oldest) for row in rows
-        ]
+        return [of_row(Waiting, row, later=row.all - row.due) for row in rows]
 
     async def unsent(self, kind: Outgoing, *, limit: int) -> list[Message]:
         """Return messages of one kind that are not sent, the longest due first."""
         look = sa.select(outbox).where(outbox.c.kind == kind.value, UNSETTLED)
-        return [
-            Message(
-                id=row.id,
-                kind=row.kind,
-                job_id=row.job_id,
-                front=row.front,
-                created_at=row.created_at,
-                attempts=row.attempts,
-                next_try_at=row.next_try_at,
-            )
-            for row in await self._rows(look.order_by(outbox.c.next_try_at).limit(limit))
-        ]
+        rows = await self._rows(look.order_by(outbox.c.next_try_at).limit(limit))
+        return [of_row(Message, row) for row in rows]
 
     async def send_now(self, message_id: int) -> bool:
         """Make a message due now; False for one that is sent or deleted."""

@@ -106,7 +106,7 @@ class Erasure(Verbs):
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
-        async with self._changing() as (connection, changes):
+        async with self._telling(cancelled=True) as connection:
             locked = list(await connection.scalars(which.with_for_update()))
             if unless_copied:  # a new copy locks its job first
                 further = jobs.c.parent_id.in_(locked) & is_copy(jobs) & jobs.c.id.not_in(locked)
@@ -123,9 +123,7 @@ class Erasure(Verbs):
             names = await files_of(connection, locked)
             await withdraw(connection, locked, now=now)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
-            unneeded = await let_go_unneeded(connection, names, now=now)
-            changes.cancelled = True
-        return unneeded
+            return await let_go_unneeded(connection, names, now=now)
 
     async def erase_share(self, user_id: int) -> None:
         """Delete a person's place in the fair order, unless the person has asked for something meanwhile.

@@ -83,11 +83,10 @@ class Deliveries(OutboxVerbs[Delivery]):
         `files.note_deleted`. Raises UnknownJob, or NotYours.
         """
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(cancelled=True) as connection:
             owner = await lock_owned_job(connection, job_id, user_id)
             names = await files_of(connection, [job_id])
             deleted = await _delete(connection, job_id, now=now)
-            changes.cancelled = True
             if by is not None and deleted:
                 after = {"job": job_id}
                 await note(connection, Act.DELETE, by, at=now, subject_id=owner, after=after)
@@ -100,14 +99,13 @@ class Deliveries(OutboxVerbs[Delivery]):
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids), jobs.c.user_id == subject_id)
-        async with self._changing() as (connection, changes):
+        async with self._telling(cancelled=True) as connection:
             locked = list(await connection.scalars(which.order_by(jobs.c.id).with_for_update()))
             # All at once and in the order of heartbeats, which lock images of several jobs.
             theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
             await connection.execute(theirs.with_for_update())
             names = await files_of(connection, locked)
             deleted = [await _delete(connection, job_id, now=now) for job_id in locked]
-            changes.cancelled = True
             if count := sum(deleted):
                 after = {"requests": count}
                 await note(connection, Act.CLEAR, by, at=now, subject_id=subject_id, after=after)

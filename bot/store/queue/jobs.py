@@ -62,7 +62,7 @@ class Jobs(Verbs):
         `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
         `Adding.add`; raises UnknownJob for a job that is gone.
         """
-        async with self._changing() as (connection, changes):
+        async with self._telling(work=True) as connection:
             await lock_channel_session(connection, origin.channel_id)
             await wait_for_turn(connection, origin.user_id)
             known = await job_of(connection, origin.interaction_id)
@@ -85,9 +85,7 @@ class Jobs(Verbs):
                     now=now,
                 )
                 known = await adding.add(connection)
-            job = await load_job(connection, known)
-            changes.work = True
-        return job
+            return await load_job(connection, known)
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -98,13 +96,12 @@ class Jobs(Verbs):
         it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture,
         `publish_known`, `publish_policy` or `publish_again`.
         """
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             known = await job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
                 known = await add_copy(
                     connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
                 ) or await job_of(connection, origin.interaction_id)
-            changes.results = True
             return await load_job(connection, known)
 
     async def copies(self, job_id: str) -> list[Job]:

@@ -152,7 +152,7 @@ class Moderation(Verbs):
         new = Restriction(
             kind=kind, scope=scope, until=until, reason=by.reason, by=by.actor_id, at=self._clock()
         )
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             old = await _put(connection, new)
             if kind is Kind.PAUSE:
                 await pause_jobs(connection, scope.guild_id, scope.channel_id)

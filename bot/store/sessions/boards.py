@@ -174,7 +174,7 @@ class SessionShowing(Verbs):
 
         Raises UserMistake `vote_closed`, `session_paused`, `vote_gone` or `vote_own`.
         """
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await lock_session(connection, session_id)
             if session.phase is not Phase.VOTING or session.round != round_:
                 raise UserMistake("vote_closed")
@@ -186,7 +186,6 @@ class SessionShowing(Verbs):
             first = await connection.scalar(mine) is None
             given = {"number": number, "job_id": job_id}
             await put(connection, session_votes, key, given)
-            changes.results = True
             return first
 
     async def votes_of(self, voter_id: int) -> list[dict[str, Any]]:

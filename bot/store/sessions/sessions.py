@@ -65,7 +65,7 @@ class Sessions(Verbs):
         values: dict[str, Any] = {"id": secrets.token_hex(4), "guild_id": by.guild_id, "host_id": by.actor_id}
         values |= {"channel_id": channel_id, "open_channel_id": channel_id, "locale": locale}
         values |= {"plan": plan_values(plan), "phase": Phase.RESTING.value, "round": 0, "opened_at": now}
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             await hold_server(connection, by.guild_id)  # of two at once, one counts the other
             await _check_room(connection, by.guild_id)
             if not await add_new(connection, sessions, values):
@@ -73,7 +73,6 @@ class Sessions(Verbs):
             session = await lock_session(connection, values["id"])
             await set_timer(connection, session, TimerKind.SESSION, plan.session_seconds, now=now)
             await begin_round(connection, session, now=now)
-            changes.results = True
             opened = await lock_session(connection, session.id)
             await self._note(connection, by, opened, "open", theme=plan.theme)
         return opened
@@ -90,7 +89,7 @@ class Sessions(Verbs):
         and `session_moved` if another person has done so a moment ago.
         """
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id, paused=False)
             await _check_alone(connection, by, session_id, now=now)
             if session.phase is Phase.PAINTING:
@@ -101,13 +100,12 @@ class Sessions(Verbs):
                 await end_vote(connection, session, now=now)
             else:
                 await begin_round(connection, session, now=now)
-            changes.results = True
             return await self._changed(connection, by, session_id, "next")
 
     async def pause(self, session_id: str, by: By) -> GroupSession:
         """Stop the clock of the round or of the vote; raises as `next`."""
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id, paused=False)
             await change(connection, session, paused_at=now)
             for kind in HELD_IN_PAUSES:
@@ -115,47 +113,43 @@ class Sessions(Verbs):
                     left = max(0.0, timer.due_at - now)
                     await set_timer(connection, replace(session, paused=True), kind, left, now=now)
             await announce(connection, session, PostKind.PAUSE, now=now)
-            changes.results = True
             return await self._changed(connection, by, session_id, "pause")
 
     async def resume(self, session_id: str, by: By) -> GroupSession:
         """Let the clock go on; raises UserMistake `session_not_paused` without a pause, else as `next`."""
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id, paused=True)
             await change(connection, session, paused_at=None)
             for kind, timer in session.timers.items():
                 if timer.left is not None:
                     await set_timer(connection, replace(session, paused=False), kind, timer.left, now=now)
             await announce(connection, session, PostKind.RESUMPTION, now=now)
-            changes.results = True
             return await self._changed(connection, by, session_id, "resume")
 
     async def extend(self, session_id: str, by: By, *, seconds: float) -> GroupSession:
         """Give the round or the vote, and the session, more time, even in a pause; else raises as `next`."""
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id)
             for kind in (TimerKind.SESSION, *HELD_IN_PAUSES):
                 which = (session_timers.c.session_id == session.id) & (session_timers.c.kind == kind.value)
                 due, left = session_timers.c.due_at + seconds, session_timers.c.left + seconds
                 await connection.execute(sa.update(session_timers).where(which).values(due_at=due, left=left))
             await announce(connection, session, PostKind.EXTENSION, now=self._clock())
-            changes.results = True
             return await self._changed(connection, by, session_id, "extend", seconds=seconds)
 
     async def close(self, session_id: str, by: By) -> GroupSession:
         """Close a session: a round ends without a vote, a vote with the votes so far; raises as `extend`."""
         now = self._clock()
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id)
             await close(connection, session, now=now)
-            changes.results = True
             return await self._changed(connection, by, session_id, "close")
 
     async def abandon(self, session_id: str) -> None:
         """Close a session whose channel is gone; nothing more is shown of it."""
         gone = {"phase": Phase.CLOSED.value, "open_channel_id": None, "closed_at": self._clock()}
-        async with self._changing() as (connection, _):
+        async with self._database.write() as connection:
             session = await lock_session(connection, session_id)
             which = session_timers.c.session_id == session_id
             await connection.execute(sa.delete(session_timers).where(which))
@@ -167,10 +161,9 @@ class Sessions(Verbs):
 
     async def take_over(self, session_id: str, by: By) -> GroupSession:
         """Make the person who acts the host; raises as `extend`."""
-        async with self._changing() as (connection, changes):
+        async with self._telling(results=True) as connection:
             session = await self._led(connection, session_id)
             await change(connection, session, host_id=by.actor_id)
-            changes.results = True
             return await self._changed(connection, by, session_id, "host", subject_id=session.host_id)
 
     async def here(self, channel_id: int) -> GroupSession | None:
