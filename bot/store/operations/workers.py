@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.jobs import State
-from bot.store.database.database import Verbs
+from bot.store.database.database import Verbs, of_row
 from bot.store.tables.queue import images, offered_lanes, workers
 
 MOST_LANES = 1000
@@ -56,23 +56,8 @@ class Workers(Verbs):
                 lanes[lane.worker].append(lane.lane)
             painted: dict[str, list[Painting]] = defaultdict(list)
             for image in await connection.execute(leased.limit(MOST_IMAGES)):
-                painted[image.worker].append(
-                    Painting(
-                        job_id=image.job_id,
-                        index=image._mapping["index"],
-                        lane=image.lane,
-                        step=image.step,
-                        steps=image.steps,
-                        begun=image.begun,
-                    )
-                )
+                painted[image.worker].append(of_row(Painting, image))
         return [
-            WorkerNow(
-                name=row.name,
-                seats=row.seats,
-                expires_at=row.expires_at,
-                lanes=tuple(lanes[row.name]),
-                images=tuple(painted[row.name]),
-            )
+            of_row(WorkerNow, row, lanes=tuple(lanes[row.name]), images=tuple(painted[row.name]))
             for row in rows
         ]
