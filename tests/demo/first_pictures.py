@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -200,10 +201,10 @@ async def look_around(visit: Visit) -> None:
         await page.get_by_role("article").filter(has_text="Added to your favourites").last.wait_for()
         await page.get_by_text("Dismiss").last.click()
     await visit.send("/history favourites:True")
-    await shown(page.get_by_role("article").filter(has_text="Your favourites").last)
+    await shown(pictured(page, "Your favourites"))
     await visit.shoot("favourites")
     await visit.send("/history")
-    await shown(page.get_by_role("article").filter(has_text="Your requests").last)
+    await shown(pictured(page, "Your requests"))
     await visit.shoot("history")
     await visit.send("/stats")
     await page.get_by_role("article").filter(has_text="Painted for you").last.wait_for()
@@ -215,6 +216,11 @@ async def look_around(visit: Visit) -> None:
     await visit.send("/settings")
     await page.get_by_text("In effect now").wait_for()
     await visit.shoot("settings")
+
+
+def pictured(page: Page, words: str) -> Locator:
+    """The newest message with a picture and these words, in this case of letters."""
+    return page.get_by_role("article").filter(has_text=re.compile(words)).filter(has=page.locator("img")).last
 
 
 async def shown(message: Locator) -> None:
