@@ -38,7 +38,7 @@ from bot.front.requests.words import check_words
 from bot.front.services.judges import AutomodCache, Judging
 from bot.front.services.request import Interaction, Request
 from bot.front.services.standing import Operator, ServerCache
-from bot.moderation.always import hard_rule
+from bot.moderation.terms import hard_rule
 from bot.store import Store
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By

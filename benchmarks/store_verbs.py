@@ -17,7 +17,7 @@ from bot.domain.jobs import Claim, Job, Origin, Recipe, State
 from bot.domain.quotas import Caps
 from bot.store import Store
 from bot.store.rows.audit import By
-from bot.store.rows.recipes import recipe_values
+from bot.store.rows.jobs import recipe_values
 from bot.store.rows.restrictions import Scope
 from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import Sampler

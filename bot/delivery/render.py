@@ -36,8 +36,7 @@ from bot.delivery.result import (
     settings_text,
     unknown_words,
 )
-from bot.domain.jobs import ImageRecord, Job, Showing, State
-from bot.domain.positions import Position
+from bot.domain.jobs import ImageRecord, Job, Position, Showing, State
 from bot.texts.catalogue import Texts
 from bot.texts.markup import is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble

@@ -10,8 +10,7 @@ from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
 from bot.store.moderation.review_messages import Case
-from bot.store.rows.jobs import origin_from
-from bot.store.rows.recipes import recipe_from
+from bot.store.rows.jobs import origin_from, recipe_from
 from bot.store.rows.reviews import Kind, Review
 from bot.texts.catalogue import Moment, Texts
 from bot.texts.markup import shown, tidy

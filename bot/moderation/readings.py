@@ -11,8 +11,7 @@ from string import punctuation
 
 from bot.moderation.display import displayed
 from bot.moderation.languages import ALPHABETIC, chinese, english
-from bot.moderation.letters import has_digit, squeeze, without_signs, words_of
-from bot.moderation.skeleton import skeleton
+from bot.moderation.letters import has_digit, skeleton, squeeze, without_signs, words_of
 
 LONGEST_SENT = 2_000
 """The most characters that a person can send; a longer text is read in every way at both ends only."""

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
-from bot.store.rows.recipes import every_value
+from bot.store.rows.jobs import every_value
 from bot.store.rows.sessions import GroupSession, plan_values
 from bot.store.sessions.boards import Entry
 

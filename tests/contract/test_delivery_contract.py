@@ -5,8 +5,7 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, undelivered
 
 from bot.domain.errors import NotYours, StaleLease
-from bot.domain.jobs import Delivery, Job, Notes, State
-from bot.domain.positions import Position
+from bot.domain.jobs import Delivery, Job, Notes, Position, State
 from bot.store import Store
 
 

@@ -51,7 +51,7 @@ async def test_a_job_id_can_be_read_out(store: Store) -> None:
 async def test_a_taken_job_id_is_not_used_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await store.jobs.enqueue(RECIPE, origin(1))
     drawn = iter([first.id, first.id, "free1234"])
-    monkeypatch.setattr("bot.store.queue.new_jobs.new_job_id", lambda: next(drawn))
+    monkeypatch.setattr("bot.store.queue.jobs.new_job_id", lambda: next(drawn))
     second = await store.jobs.enqueue(RECIPE, origin(2))
     assert second.id == "free1234"
     assert await store.jobs.get(first.id) == first

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.domain.jobs import Job, State
-from bot.domain.positions import Position
+from bot.domain.jobs import Job, Position, State
 from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import Command, make_command

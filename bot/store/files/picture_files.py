@@ -19,9 +19,8 @@ from bot.domain import hashes
 from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.domain.jobs import COPIES, State
 from bot.store.database.database import Verbs, insert
-from bot.store.rows.jobs import among, readable_rows
+from bot.store.rows.jobs import among, readable_rows, recipe_from
 from bot.store.rows.outbox import UNSETTLED
-from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_jobs
 from bot.store.tables.outbox import outbox
 from bot.store.tables.pictures import picture_hashes

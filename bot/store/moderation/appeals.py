@@ -21,12 +21,10 @@ from bot.domain.quotas import Charge
 from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.store.database.database import Verbs, count_of
 from bot.store.moderation.holds import show_withheld, uphold
-from bot.store.queue.new_jobs import Adding, job_of
-from bot.store.rows.admission import wait_for_turn
+from bot.store.queue.jobs import Adding, job_of
 from bot.store.rows.charges import NO_CHARGE
-from bot.store.rows.jobs import load_job, origin_from, origin_json
+from bot.store.rows.jobs import load_job, origin_from, origin_json, recipe_from, recipe_values
 from bot.store.rows.outbox import add
-from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.rows.reviews import (
     Kind,
     Review,
@@ -34,6 +32,7 @@ from bot.store.rows.reviews import (
     readable_reviews,
     settings_of,
 )
+from bot.store.rows.sessions import wait_for_turn
 from bot.store.rows.transitions import lock_job, renew_results
 from bot.store.tables.queue import jobs
 from bot.store.tables.reviews import reviews

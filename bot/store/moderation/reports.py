@@ -12,11 +12,11 @@ from bot.domain.outbox import Outgoing
 from bot.domain.time_units import DAY_SECONDS
 from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
-from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.outbox import renew
 from bot.store.rows.reviews import Kind, about_pictures, open_review, settings_of, waits
+from bot.store.rows.sessions import wait_for_turn
 from bot.store.tables.reviews import reports, reviews
 
 REPORTS_A_DAY = 5  # of one person

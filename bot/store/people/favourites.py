@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.store.database.database import Verbs, add_new, count_of
-from bot.store.rows.admission import wait_for_turn
+from bot.store.rows.sessions import wait_for_turn
 from bot.store.tables.queue import favourites, jobs
 
 MOST = 500  # per person: jobs with a star are kept longer

@@ -26,10 +26,10 @@ from bot.store.rows.jobs import (
     load_job,
     notes_values,
     origin_values,
+    recipe_values,
     showings_from,
 )
 from bot.store.rows.outbox import UNSETTLED, add
-from bot.store.rows.recipes import recipe_values
 from bot.store.rows.reviews import open_for_held
 from bot.store.rows.transitions import lock_job
 from bot.store.tables.outbox import outbox

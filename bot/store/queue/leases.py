@@ -21,10 +21,9 @@ from bot.store.queue.poison_images import claimable
 from bot.store.rows import fair_order
 from bot.store.rows.device_time import Spent, WorkerClass, add_device_time, is_recorded, record_run
 from bot.store.rows.hashes import NO_HASHES, Hashes, note_hashes
-from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, showings_from
+from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, recipe_from, showings_from
 from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews
-from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from bot.store.tables.queue import images, jobs, virtual_clock
 from sdjax_engine.request import Lane

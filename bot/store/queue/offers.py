@@ -11,9 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
 from bot.store.database.database import Verbs, add_new, put
-from bot.store.rows.admission import refund_in_session
-from bot.store.rows.jobs import offer_from, offer_values
-from bot.store.rows.recipes import UNREADABLE, tell_unreadable
+from bot.store.rows.jobs import UNREADABLE, offer_from, offer_values, tell_unreadable
+from bot.store.rows.sessions import refund_in_session
 from bot.store.rows.transitions import lock_jobs, move, refund, settle
 from bot.store.tables.fleet import accelerators, awaited_offers
 from bot.store.tables.queue import images, jobs, offered_lanes, published_offers, workers

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob
-from bot.domain.jobs import State
-from bot.domain.positions import Position
+from bot.domain.jobs import Position, State
 from bot.store.database.database import Shared, Verbs
 from bot.store.rows import fair_order
 from bot.store.rows.fair_order import Ahead, Arrival, Flow, Line, WorkerSeats, faster

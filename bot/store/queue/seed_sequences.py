@@ -15,8 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Recipe
-from bot.store.rows.jobs import check_readable
-from bot.store.rows.recipes import recipe_from
+from bot.store.rows.jobs import check_readable, recipe_from
 from bot.store.tables.queue import jobs
 
 

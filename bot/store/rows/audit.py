@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.rows.recipes import UNREADABLE, tell_unreadable
+from bot.store.rows.jobs import UNREADABLE, tell_unreadable
 from bot.store.tables.queue import audit, restrictions
 
 OPERATOR = NOBODY = EVERYWHERE = 0

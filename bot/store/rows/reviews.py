@@ -14,8 +14,8 @@ from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
 from bot.domain.outbox import Outgoing
 from bot.domain.time_units import HOUR_SECONDS
+from bot.store.rows.jobs import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows.outbox import add, renew
-from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.tables.queue import images, jobs
 from bot.store.tables.reviews import reports, review_settings, reviews
 

@@ -13,11 +13,11 @@ from bot.domain.holds import Cause
 from bot.domain.jobs import ALLOWED, Showing, State, state_of_job
 from bot.domain.outbox import Outgoing
 from bot.store.rows import fair_order
-from bot.store.rows.admission import refund_in_session
 from bot.store.rows.charges import recount
 from bot.store.rows.outbox import UNSETTLED, add, renew
 from bot.store.rows.previews import drop_previews
 from bot.store.rows.reviews import open_for_held
+from bot.store.rows.sessions import refund_in_session
 from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import images, jobs, last_tags
 

@@ -15,10 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, Showing, State
 from bot.store.database.database import Verbs, count_of, of_row, put
-from bot.store.rows.admission import UNCHARGED, pictures_of
-from bot.store.rows.jobs import among
-from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
-from bot.store.rows.sessions import GroupSession, Phase, lock_session, with_timers
+from bot.store.rows.jobs import UNREADABLE, among, recipe_from, tell_unreadable
+from bot.store.rows.sessions import UNCHARGED, GroupSession, Phase, lock_session, pictures_of, with_timers
 from bot.store.sessions.phases import SEEN, unnumbered
 from bot.store.tables.queue import images, jobs
 from bot.store.tables.sessions import session_entries, session_jobs, session_votes, sessions

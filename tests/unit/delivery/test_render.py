@@ -14,8 +14,7 @@ from bot.delivery.discord_requests import layout, parts_of
 from bot.delivery.pictures import PictureFile
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
-from bot.domain.jobs import Descent, Job, Notes, Parent, Showing, State
-from bot.domain.positions import Position
+from bot.domain.jobs import Descent, Job, Notes, Parent, Position, Showing, State
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble
 

@@ -13,8 +13,7 @@ from recipes import job_of, origin, recipe
 from bot.config import Config
 from bot.delivery.render import render
 from bot.domain.errors import UserMistake
-from bot.domain.jobs import Job, State
-from bot.domain.positions import Position
+from bot.domain.jobs import Job, Position, State
 from bot.front.answers.answers import sentence_for
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines

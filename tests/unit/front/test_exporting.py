@@ -20,7 +20,7 @@ from bot.front.results.export import PAGE_JOBS, Part, Position, described, expor
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.rows.audit import Act, Entry
-from bot.store.rows.recipes import recipe_values
+from bot.store.rows.jobs import recipe_values
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.store.tables.queue import files, images, jobs
 

@@ -15,7 +15,7 @@ from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
 from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.recipes.variations import enlarged, varied, varied_near
-from bot.store.rows.recipes import recipe_from, recipe_values
+from bot.store.rows.jobs import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer, Sampler, SecondPass

@@ -12,8 +12,7 @@ from recipes import OFFER, job_of, origin, recipe
 from bot.config import MAX_MODELS
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
-from bot.domain.jobs import Job, State
-from bot.domain.positions import Position
+from bot.domain.jobs import Job, Position, State
 from bot.front.answers.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands.cancel import choosing
 from bot.front.commands.help import Limits, commands_for, help_text, models_text

@@ -17,8 +17,7 @@ from bot.front.moderators.audit import entry_lines
 from bot.front.moderators.review import settings_lines, waiting_lines
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.audit import Act, Entry
-from bot.store.rows.jobs import origin_json
-from bot.store.rows.recipes import recipe_values
+from bot.store.rows.jobs import origin_json, recipe_values
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.texts.catalogue import LANGUAGES, Moment, Texts
 

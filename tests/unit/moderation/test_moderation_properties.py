@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.moderation import Terms, find_all, hard_rule, matches, read
-from bot.moderation.letters import squeeze, words_of
-from bot.moderation.skeleton import skeleton
+from bot.moderation.letters import skeleton, squeeze, words_of
 
 TERMS = ("blood", "nude", "weapon", "섹스", "살인", "血腥", "暴力", "قتل", "مخدرات", "dead body")
 WORDS = st.sampled_from(TERMS)
