@@ -7,7 +7,7 @@ its files are repainted when they are lost. It waits in no queue and costs its p
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -24,7 +24,6 @@ from bot.store.rows.jobs import (
     check_readable,
     hold_values,
     load_job,
-    notes_values,
     origin_values,
     recipe_values,
     showings_from,
@@ -152,7 +151,7 @@ async def _add_images(
             "seed": image.seed,
             "artifact": image.artifact,
             "showing": showing,
-            "notes": notes_values(image.notes),
+            "notes": asdict(image.notes),
         }
         for image, showing in shown
     ]

@@ -8,6 +8,7 @@ reuses the ids of deleted rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from bot.store.queue.poison_images import claimable
 from bot.store.rows import fair_order
 from bot.store.rows.device_time import Spent, WorkerClass, add_device_time, is_recorded, record_run
 from bot.store.rows.hashes import NO_HASHES, Hashes, note_hashes
-from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, recipe_from, showings_from
+from bot.store.rows.jobs import among, load_job, readable_rows, recipe_from, showings_from
 from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
@@ -122,7 +123,7 @@ class Leases(Verbs):
         The job's last image ends the job and makes its result due, in the same transaction. Raises
         StaleLease, and changes nothing, when another claim has the image.
         """
-        kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
+        kept: dict[str, Any] = {} if notes is None else {"notes": asdict(notes)}
         shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
         kept |= {"artifact": artifact, "showing": shown}
         kept |= {

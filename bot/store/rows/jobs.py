@@ -89,13 +89,8 @@ def offer_from(values: dict[str, Any]) -> Offer:
     return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})
 
 
-def notes_values(notes: Notes) -> dict[str, Any]:
-    """Return the notes as JSON values."""
-    return asdict(notes)
-
-
 def notes_from(values: dict[str, Any] | None) -> Notes:
-    """Return the notes that `notes_values` wrote; empty notes for an image without any."""
+    """Return the notes that `asdict` gave as JSON values; empty notes for an image without any."""
     known = dict(values or {})
     safety = known.pop("safety", None)
     if safety is not None:
