@@ -19,10 +19,16 @@ from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner, Scope
 from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import By
-from bot.store.tables.queue import turns
+from bot.store.tables.queue import last_tags, turns
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
 HERE, MINA, OMAR = 21, 11, 12
+
+
+async def _last_tag(store: Store) -> float | None:
+    async with store.shared.database.read() as connection:
+        tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
+        return tag
 
 
 async def asked(
@@ -197,3 +203,12 @@ async def test_a_server_of_which_only_a_revision_is_left_is_forgotten_too(store:
     assert await store.erasure.departed(before=clock.now) == [HERE]
     await store.erasure.erase_preferences(guild_id=HERE)
     assert await store.erasure.departed(before=clock.now) == []
+
+
+async def test_a_persons_share_is_deleted_when_the_person_has_no_jobs(store: Store) -> None:
+    job = await store.jobs.enqueue(RECIPE, origin(1))
+    await store.erasure.erase_share(MINA)
+    assert await _last_tag(store) is not None
+    await store.erasure.erase([job.id])
+    await store.erasure.erase_share(MINA)
+    assert await _last_tag(store) is None
