@@ -176,13 +176,12 @@ async def refuse(request: Request, sentence: str, *, again: str = "", appeal: in
 
 
 def _buttons(request: Request, again: str, appeal: int | None) -> discord.ui.View:
-    texts = request.texts
     view = discord.ui.View(timeout=None)
     if again:
-        style, label = discord.ButtonStyle.primary, texts.gettext("Try again")
+        style, label = discord.ButtonStyle.primary, request.texts.gettext("Try again")
         view.add_item(discord.ui.Button(style=style, label=label, custom_id=f"{RETRY}:{again}"))
     if appeal is not None:
-        label = texts.gettext("Appeal")
+        label = request.texts.gettext("Appeal")
         view.add_item(discord.ui.Button(label=label, custom_id=f"appeal:refused:{appeal}"))
     view.stop()
     return view
@@ -306,8 +305,7 @@ async def report(request: Request, error: Exception, *, again: str = "", below: 
     if unanswered or isinstance(error, DiscordUnavailable):
         log.warning("Discord refused an answer, so the person is told that there is none: %s", error)
         return
-    services = request.services
-    services.metrics.refusals.labels(_reason(error)).inc()
+    request.services.metrics.refusals.labels(_reason(error)).inc()
     try:
         appeal = error.appeal if isinstance(error, UserMistake) else None
         sentence = sentence_for(error, request.texts)

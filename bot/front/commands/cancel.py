@@ -105,8 +105,7 @@ async def cancel_chosen(request: Request, job_ids: Sequence[str]) -> None:
     ]
     cancelled = [job for job in ended if job is not None]
     secret = any(job.origin.private and job.origin.user_id != request.person.id for job in cancelled)
-    texts = request.texts
-    said = said_of_cancelled(cancelled, texts, secret=secret, unreadable=len(unreadable))
+    said = said_of_cancelled(cancelled, request.texts, secret=secret, unreadable=len(unreadable))
     content = MessageContent(heading=said, tone=Tone.CANCELLED)
     await request.edit(view=layout(content))
 
@@ -144,8 +143,7 @@ async def active_here(request: Request, *, limit: int = 100) -> tuple[list[Job],
 
 def _choosing(request: Request, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
     """Return a message with menus of these requests."""
-    services = request.services
-    return layout(choosing(mine, others, now=services.clock(), texts=request.texts))
+    return layout(choosing(mine, others, now=request.services.clock(), texts=request.texts))
 
 
 def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: Texts) -> MessageContent:

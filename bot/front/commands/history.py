@@ -85,11 +85,10 @@ def history_command() -> Command:
 
 async def show_history(request: Request, *, search: str = "", favourites: bool = False) -> None:
     """Show the newest page, of the requests whose prompts have the words of `search`, or of favourites."""
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge(request, private=True)
     look = Look(tidy(clean(search)), starred=favourites)
-    await show_page(request, await page_of(services.store.jobs, request.person.id, look))
+    await show_page(request, await page_of(request.services.store.jobs, request.person.id, look))
 
 
 async def show_page(request: Request, page: Page) -> None:
@@ -248,11 +247,10 @@ async def turn_page(request: Request, way: str, star: str, key: int, search: str
 
     `star` is a star for favourites, or empty; `search` has a colon before its words, or is empty.
     """
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge_press(request)
     look = Look(search.removeprefix(":"), starred=bool(star))
-    await show_page(request, await page_of(services.store.jobs, request.person.id, look, way, key))
+    await show_page(request, await page_of(request.services.store.jobs, request.person.id, look, way, key))
 
 
 async def show_chosen(request: Request, job_ids: Sequence[str]) -> None:
@@ -293,10 +291,9 @@ async def show(request: Request, *, job: str) -> None:
 
 async def suggest_results(request: Request, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the person's own newest results whose words or ids have what was typed."""
-    services = request.services
-    texts, now = request.texts, services.clock()
+    texts, now = request.texts, request.services.clock()
     try:
-        jobs = await services.store.jobs.history(request.person.id, limit=SUGGESTED_FROM)
+        jobs = await request.services.store.jobs.history(request.person.id, limit=SUGGESTED_FROM)
     except StoreUnavailable:
         return []
     wanted = typed.strip().casefold()

@@ -320,8 +320,7 @@ async def hint(request: Request, prompt: str) -> None:
     """Tell the person alone which option replaces a flag of another bot, or of a LoRA that is only text."""
     if not (typed := list(hints_of(prompt))):
         return
-    services = request.services
-    offered = {option.name for option in imagine_options(services.offers)}
+    offered = {option.name for option in imagine_options(request.services.offers)}
     found = next((each for each in typed if each.option in {*offered, LORA}), None)
     if found is None:
         return

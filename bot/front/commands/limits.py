@@ -41,17 +41,16 @@ async def show_limits(request: Request) -> None:
     services = request.services
     services.pace.admit(request.sender)
     await acknowledge(request, private=True)
-    held = await request.standing()
+    standing = await request.standing()
     charges = services.store.charges
-    left = await charges.left(request.person.id, held.quotas)
-    waits = {quota.key: await charges.free_at(request.person.id, quota) for quota in held.quotas}
-    texts = request.texts
-    lines = limit_lines(held, left, waits, services.offers, texts)
-    await request.edit(view=page(page_lines(list(lines), texts)))
+    left = await charges.left(request.person.id, standing.quotas)
+    waits = {quota.key: await charges.free_at(request.person.id, quota) for quota in standing.quotas}
+    lines = limit_lines(standing, left, waits, services.offers, request.texts)
+    await request.edit(view=page(page_lines(list(lines), request.texts)))
 
 
 def limit_lines(
-    held: Standing,
+    standing: Standing,
     left: list[Left],
     waits: Mapping[str, float | None],
     offers: tuple[Offer, ...],
@@ -61,10 +60,10 @@ def limit_lines(
 
     `waits` says when a quota has room again, by its key: None where it has room.
     """
-    policy = held.policy
+    policy = standing.policy
     heading = texts.gettext("Your limits here")
     yield f"### {heading}"
-    if (block := held.block) is not None:
+    if (block := standing.block) is not None:
         yield texts.mistake(refusal(block))
         return
     if policy.paint is False:

@@ -50,12 +50,11 @@ async def paint_from(request: Request, message: discord.Message) -> None:
         offered = await _offered(request, message)
     if not offered.pictures:
         raise UserMistake("message_no_picture")
-    services = request.services
     first = offered.pictures[0]
     if len(offered.pictures) == 1 and first.size is not None:
-        services.attachments.check(first.size, what=first.what)
+        request.services.attachments.check(first.size, what=first.what)
     texts = request.texts
-    key = services.kept_pictures.keep(offered, user_id=request.person.id)
+    key = request.services.kept_pictures.keep(offered, user_id=request.person.id)
     choice: list[discord.ui.Item[Any]] = []
     if len(offered.pictures) > 1:
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
@@ -65,11 +64,10 @@ async def paint_from(request: Request, message: discord.Message) -> None:
 
 
 async def _offered(request: Request, message: discord.Message) -> MessagePictures:
-    services = request.services
     texts, private = request.texts, message.flags.ephemeral
     job_id = result_of(message, request.bot_id)
     if job_id is None:
-        pictures = pictures_among(files_of(message), services.attachments.reachable, texts)
+        pictures = pictures_among(files_of(message), request.services.attachments.reachable, texts)
         return MessagePictures(pictures=pictures, private=private, message_id=message.id)
     job = await repeatable(request, job_id, privately=private)
     pictures = pictures_of_job(job, texts)
@@ -87,8 +85,7 @@ async def start(
     mask: SentFile | None = None,
 ) -> None:
     """Queue a job that starts from the chosen picture."""
-    services = request.services
-    offered = services.kept_pictures.find(kept, user_id=request.person.id)
+    offered = request.services.kept_pictures.find(kept, user_id=request.person.id)
     if not picture.isdecimal() or int(picture) >= len(offered.pictures):
         raise UserMistake("form_forgotten")
     typed, wrong = settings_in(settings, request.names)
@@ -100,7 +97,7 @@ async def start(
         mask=mask is not None,
     )
     with reported_with(wrong):
-        recipe = parse_by_any(asked, services.offers)
+        recipe = parse_by_any(asked, request.services.offers)
     if may_expand(prompt) and read_phrase(prompt).count > 1:
         raise UserMistake("expansion_image")
     chosen = offered.pictures[int(picture)]

@@ -145,13 +145,12 @@ def _next_part(rest: Position, texts: Texts) -> discord.ui.View:
 async def ask(request: Request) -> None:
     """Ask the person to confirm the deletion."""
     await acknowledge_press(request)
-    texts = request.texts
-    question = texts.gettext(
+    question = request.texts.gettext(
         "Delete everything? This deletes all your requests and pictures, other people's copies of them too, "
         "cancels what is waiting, and removes the messages that show them. Sheets and archives of group "
         "sessions that are already posted stay. This cannot be undone."
     )
-    await request.edit(view=_with_button(question, texts))
+    await request.edit(view=_with_button(question, request.texts))
 
 
 def _with_button(heading: str, texts: Texts) -> discord.ui.LayoutView:

@@ -129,8 +129,7 @@ async def change_settings(
     previews: str = UNSET,
 ) -> None:
     """Store the values of the form; a setting that is typed too counts before its choice."""
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge(request, private=True)
     names, texts = _names(request), request.texts
     owner = owner_of(request, Scope(scope))
@@ -144,7 +143,7 @@ async def change_settings(
         await _check_in_company(request, owner, options)
     if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
         await check_texts(request, [negative_prompt])
-    await patiently(services.store.preferences.put, owner, options)
+    await patiently(request.services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
     await request.edit(content=said)
 

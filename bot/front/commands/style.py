@@ -78,13 +78,12 @@ def style_group() -> Group:
 async def ask_style(request: Request, name: str = "") -> None:
     """Open the form, filled with the style of this name if the server has it."""
     guild_id = kept_server(request)
-    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            known = await services.store.styles.find(guild_id, name) if name else None
+            known = await request.services.store.styles.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a style could not be read in time for a form") from None
-    style = known or find(name, services.styles) or Style(name=name[:MAX_NAME])
+    style = known or find(name, request.services.styles) or Style(name=name[:MAX_NAME])
     await open_form(request, _form(style, request.texts, names=_names(request)))
 
 
@@ -209,10 +208,9 @@ def listed(styles: list[Style], texts: Texts) -> list[str]:
 async def remove_style(request: Request, name: str) -> None:
     """Remove a style of the server."""
     by = By(actor_id=request.person.id, guild_id=kept_server(request))
-    services = request.services
     await acknowledge(request, private=True)
-    if not await patiently(services.store.styles.remove, name, by):
-        if find(name, services.styles):
+    if not await patiently(request.services.store.styles.remove, name, by):
+        if find(name, request.services.styles):
             raise UserMistake("style_of_all")
         raise unknown_style(name, await styles_of(request))
     said = request.texts.gettext("Removed: the style {style}.", style=shown(name, MAX_NAME))

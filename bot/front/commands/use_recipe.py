@@ -95,11 +95,11 @@ async def _open_when_read(request: Request, files: Sequence[MessageFile], *, pri
     if done:
         await _open(request, offered)
         return
-    services = request.services
-    texts = request.texts
-    key = services.kept_recipes.keep(offered, user_id=request.person.id)
-    button = ButtonContent(label=texts.gettext("Open the form"), custom_id=f"{READ}:{key}", primary=True)
-    said = texts.gettext("The recipe in {file} is read.", file=shown(offered.file, SHOWN_NAME))
+    key = request.services.kept_recipes.keep(offered, user_id=request.person.id)
+    button = ButtonContent(
+        label=request.texts.gettext("Open the form"), custom_id=f"{READ}:{key}", primary=True
+    )
+    said = request.texts.gettext("The recipe in {file} is read.", file=shown(offered.file, SHOWN_NAME))
     content = MessageContent(heading=said, rows=((button,),), tone=Tone.DONE)
     await request.edit(view=layout(content))
 
@@ -137,15 +137,14 @@ async def open_read(request: Request, kept: str) -> None:
 
 
 async def _open(request: Request, offered: MessageRecipe) -> None:
-    services = request.services
     texts, names = request.texts, request.names
-    fitted = fit(offered.data, services.offers)
+    fitted = fit(offered.data, request.services.offers)
     said = about(fitted, offered.file, texts, names)
     fields = painted_fields(
         request,
         prompt=clean(fitted.options.get("prompt", "")),
         negative_prompt=clean(fitted.options.get("negative_prompt", "")),
-        values=recipe_settings(fitted.options, services.offers),
+        values=recipe_settings(fitted.options, request.services.offers),
         parts=MAX_PARTS - 1 if said else MAX_PARTS,
     )
     title = names.pgettext("name", NAME)

@@ -70,10 +70,9 @@ def wildcard_group() -> Group:
 async def ask_wildcard(request: Request, name: str = "") -> None:
     """Open the form, filled with the list of this name if the server has it."""
     guild_id = kept_server(request)
-    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            known = await services.store.wildcards.find(guild_id, name) if name else None
+            known = await request.services.store.wildcards.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a list could not be read in time for a form") from None
     texts = request.texts
@@ -93,13 +92,12 @@ async def ask_wildcard(request: Request, name: str = "") -> None:
 
 async def add_wildcard(request: Request, *, name: str, entries: str) -> None:
     """Store the list of the form."""
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge(request, private=True)
     by = By(actor_id=request.person.id, guild_id=kept_server(request))
     wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
     await check_texts(request, wildcard.entries, together=False)  # a prompt draws one of them
-    await patiently(services.store.wildcards.put, wildcard, by)
+    await patiently(request.services.store.wildcards.put, wildcard, by)
     said = request.texts.gettext(
         "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)
     )
@@ -138,9 +136,8 @@ def names_of(wildcards: list[Wildcard], texts: Texts) -> list[str]:
 async def remove_wildcard(request: Request, name: str) -> None:
     """Remove a list of the server."""
     by = By(actor_id=request.person.id, guild_id=kept_server(request))
-    services = request.services
     await acknowledge(request, private=True)
-    if not await patiently(services.store.wildcards.remove, name, by):
+    if not await patiently(request.services.store.wildcards.remove, name, by):
         raise unknown_wildcard(name, await wildcards_of(request))
     said = request.texts.gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
     await request.edit(content=said)

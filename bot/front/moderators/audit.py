@@ -276,14 +276,12 @@ def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
 async def _export(request: Request, look: Look) -> None:
     """Send the entries as JSON lines to the moderator alone: as many of the newest as fit into a file."""
     await acknowledge(request, private=True)
-    services = request.services
-    log, limit = services.store.moderation, MOST_EXPORTED
+    log, limit = request.services.store.moderation, MOST_EXPORTED
     entries = await log.entries(look.guild_id, person_id=look.person_id, act=look.act, limit=limit)
     if not entries:
         raise UserMistake("audit_empty")
     data, count = lines_of(entries)
-    texts = request.texts
-    said = texts.ngettext(
+    said = request.texts.ngettext(
         "{count} act as JSON, one a line, the newest first.",
         "{count} acts as JSON, one a line, the newest first.",
         count,

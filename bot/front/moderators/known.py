@@ -81,10 +81,9 @@ def known_group() -> Group:
 async def block_sent(request: Request, *, picture: discord.Attachment, reason: str = "") -> None:
     """Block a picture that the moderator sends."""
     moderated_server(request)
-    services = request.services
-    services.pace.admit(request.sender, files=1)
+    request.services.pace.admit(request.sender, files=1)
     sent = sent_file(picture)
-    services.attachments.check(picture.size, what=sent.what)
+    request.services.attachments.check(picture.size, what=sent.what)
     await acknowledge(request, private=True)
     number = await hash_sent(request, sent)
     await _block(request, number, reason)
@@ -110,17 +109,15 @@ async def block_found(request: Request, name: str, *, reason: str = "") -> None:
 
 
 async def _block(request: Request, number: int, reason: str) -> None:
-    services = request.services
     by = acting(request, reason)
-    if not await patiently(services.store.known.block, number, by):
+    if not await patiently(request.services.store.known.block, number, by):
         raise UserMistake("known_twice")
-    texts = request.texts
-    said = texts.gettext(
+    said = request.texts.gettext(
         "Blocked as {name}: this picture and those almost identical to it are refused in this server, "
         "as results and to start from.",
         name=name_of(number),
     )
-    undo = ButtonContent(label=texts.gettext("Undo"), custom_id=f"{UNBLOCK}:{name_of(number)}")
+    undo = ButtonContent(label=request.texts.gettext("Undo"), custom_id=f"{UNBLOCK}:{name_of(number)}")
     content = MessageContent(heading=said, rows=((undo,),), tone=Tone.WAITING)
     await request.edit(view=layout(content))
 

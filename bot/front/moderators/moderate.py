@@ -177,9 +177,8 @@ def _replaced(block: Restriction, texts: Texts) -> str:
 async def unblock(request: Request, *, member: discord.User, reason: str = "") -> None:
     """End the block of a member in this server."""
     scope = Scope(guild_id=moderated_server(request), user_id=member.id)
-    services = request.services
     await acknowledge(request, private=True)
-    lifted = await patiently(services.store.moderation.unblock, scope, acting(request, reason))
+    lifted = await patiently(request.services.store.moderation.unblock, scope, acting(request, reason))
     if lifted is None:
         raise UserMistake("not_blocked", command=command_name(request.interaction.locale, "moderate", "show"))
     said = request.texts.gettext(
@@ -191,9 +190,8 @@ async def unblock(request: Request, *, member: discord.User, reason: str = "") -
 async def pause(request: Request, *, where: str = CHANNEL, word: str = "") -> None:
     """Pause painting in this channel or server, and announce it in the channel."""
     scope = _scope(request, where)
-    services = request.services
     await acknowledge(request, private=False)
-    await patiently(services.store.moderation.pause, scope, acting(request, word))
+    await patiently(request.services.store.moderation.pause, scope, acting(request, word))
     texts = Texts.for_locale(await request.locale_for_all())
     told = [_paused(scope, word, texts), texts.gettext("Waiting requests are painted once the pause ends.")]
     await request.edit(view=page("\n".join(told)))
@@ -202,9 +200,8 @@ async def pause(request: Request, *, where: str = CHANNEL, word: str = "") -> No
 async def resume(request: Request, *, where: str = CHANNEL) -> None:
     """End a pause, and announce it in the channel."""
     scope = _scope(request, where)
-    services = request.services
     await acknowledge(request, private=False)
-    ended = await patiently(services.store.moderation.resume, scope, acting(request))
+    ended = await patiently(request.services.store.moderation.resume, scope, acting(request))
     if ended is None:
         raise UserMistake("not_paused", command=command_name(request.interaction.locale, "moderate", "show"))
     texts = Texts.for_locale(await request.locale_for_all())
@@ -238,11 +235,9 @@ def _paused(scope: Scope, word: str, texts: Texts) -> str:
 async def show(request: Request) -> None:
     """Show the blocks and pauses of this server, to the moderator alone."""
     guild_id = moderated_server(request)
-    services = request.services
     await acknowledge(request, private=True)
-    found = await services.store.moderation.in_force(guild_id)
-    texts = request.texts
-    await request.edit(view=page(page_lines(restriction_lines(found, texts), texts)))
+    found = await request.services.store.moderation.in_force(guild_id)
+    await request.edit(view=page(page_lines(restriction_lines(found, request.texts), request.texts)))
 
 
 def restriction_lines(restrictions: Iterable[Restriction], texts: Texts) -> list[str]:
@@ -286,11 +281,10 @@ def who(user_id: int, texts: Texts) -> str:
 async def ask_clear(request: Request, *, member: discord.User, hours: int = 1) -> None:
     """Open the form, which says how many requests are deleted; raises UserMistake where there is none."""
     guild_id = moderated_server(request)
-    services = request.services
-    since = services.store.clock() - hours * HOUR_SECONDS
+    since = request.services.store.clock() - hours * HOUR_SECONDS
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            count = await services.store.jobs.count_recent(member.id, guild_id=guild_id, since=since)
+            count = await request.services.store.jobs.count_recent(member.id, guild_id=guild_id, since=since)
     except TimeoutError:
         raise StoreUnavailable("requests could not be counted in time for a form") from None
     if not count:

@@ -130,10 +130,9 @@ async def set_policy(
     """Open the form of one part of a policy, with the present values."""
     guild_id = managed_server(request)
     scope, owner_id = scope_of(request, where, role)
-    services = request.services
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):
-            rows = await services.store.policies.all_of(guild_id)
+            rows = await request.services.store.policies.all_of(guild_id)
     except TimeoutError:
         raise StoreUnavailable("a policy could not be read in time for a form") from None
     present = next((row.values for row in rows if (row.scope, row.id) == (scope, owner_id)), {})
@@ -205,9 +204,7 @@ def holds_pictures(values: Mapping[str, Any]) -> bool:
 
 def _read(typed: Mapping[str, str], keys: Sequence[str], request: Request) -> dict[str, Any]:
     """Return the values of a form as a policy's row has them; raises UserMistake."""
-    services = request.services
-    texts = request.texts
-    read = {key: read_value(key, typed.get(key, ""), services.offers, texts) for key in keys}
+    read = {key: read_value(key, typed.get(key, ""), request.services.offers, request.texts) for key in keys}
     said = values_of(Policy(**read))
     return {key: said.get(key) for key in keys}
 
@@ -216,10 +213,9 @@ async def show_policies(request: Request) -> None:
     """Show every policy of the server, to the moderator alone."""
     guild_id = moderated_server(request, channel=True)
     await acknowledge(request, private=True)
-    services = request.services
     texts = request.texts
-    rows = await patiently(services.store.policies.all_of, guild_id)
-    lines = policy_lines(rows, texts, bounds=services.operator.shown_bounds()) or [
+    rows = await patiently(request.services.store.policies.all_of, guild_id)
+    lines = policy_lines(rows, texts, bounds=request.services.operator.shown_bounds()) or [
         texts.gettext("There are no policies here yet.")
     ]
     await request.edit(view=page(page_lines(lines, texts)))
@@ -229,11 +225,10 @@ async def explain(request: Request, member: discord.User) -> None:
     """Explain to the moderator alone, key by key and rule by rule, what a member may do in this channel."""
     moderated_server(request, channel=True)
     await acknowledge(request, private=True)
-    services = request.services
     texts = request.texts
-    held = await request.standing_of(member)
-    left = await services.store.charges.left(member.id, held.quotas)
-    lines = why_lines(held, left, texts)
+    standing = await request.standing_of(member)
+    left = await request.services.store.charges.left(member.id, standing.quotas)
+    lines = why_lines(standing, left, texts)
     heading = texts.gettext("What {member} may do here, and why", member=f"<@{member.id}>")
     await request.edit(view=page(page_lines([f"### {heading}", *lines], texts)))
 
@@ -243,8 +238,7 @@ async def reset_policy(request: Request, where: str | None = None, role: discord
     managed_server(request)
     scope, owner_id = scope_of(request, where, role)
     await acknowledge(request, private=True)
-    services = request.services
-    remove = services.store.policies.remove
+    remove = request.services.store.policies.remove
     gone = await patiently(remove, scope, owner_id, acting(request))
     if gone is None:
         raise UserMistake(
@@ -305,24 +299,24 @@ def whose(scope: PolicyScope, owner_id: int, texts: Texts) -> str:
     return names.get(scope) or texts.gettext("The most that the bot's owner allows")
 
 
-def why_lines(held: Standing, left: Sequence[Left], texts: Texts) -> list[str]:
+def why_lines(standing: Standing, left: Sequence[Left], texts: Texts) -> list[str]:
     """Return a line for each key that is set, with its rules, and the policies that do not count for it.
 
     A block comes first, the quotas last; `left` is what is left of them.
     """
     lines = []
-    if (block := held.block) is not None:
+    if (block := standing.block) is not None:
         lines.append(texts.mistake(refusal(block)))
-    for key, rules in held.effective.rules.items():
-        if _says_no_more(key, held):
+    for key, rules in standing.effective.rules.items():
+        if _says_no_more(key, standing):
             continue
         made = texts.joined(_made_by(rule, texts) for rule in rules)
-        lines.append(f"{key_line(key, getattr(held.policy, key), texts)} — {made}")
+        lines.append(f"{key_line(key, getattr(standing.policy, key), texts)} — {made}")
         lines += [
             texts.line(
                 texts.gettext("{policy} says {value}, which does not count here.", **fields), mark="  - "
             )
-            for fields in _beaten(key, held.said, rules, texts)
+            for fields in _beaten(key, standing.said, rules, texts)
         ]
     lines += [texts.line(line, mark="- ") for line in left_lines_of(left, texts)]
     return lines
@@ -344,12 +338,12 @@ def key_line(key: str, value: object, texts: Texts) -> str:
     return texts.line(f"{name}: {texts.isolated(said)}", mark="- ")
 
 
-def _says_no_more(key: str, held: Standing) -> bool:
+def _says_no_more(key: str, standing: Standing) -> bool:
     """Whether a key is that of spoiler channels, and every policy has them treated as plain channels."""
     plain, spoiler = (FLAGGED_KEYS[kind] for kind in (ChannelKind.PLAIN, ChannelKind.SPOILER))
-    same = [replace(rule, key=plain) for rule in held.effective.rules.get(spoiler, ())]
-    says = any(getattr(each.policy, spoiler) is not None for each in held.said)
-    return key == spoiler and not says and same == list(held.effective.rules.get(plain, ()))
+    same = [replace(rule, key=plain) for rule in standing.effective.rules.get(spoiler, ())]
+    says = any(getattr(each.policy, spoiler) is not None for each in standing.said)
+    return key == spoiler and not says and same == list(standing.effective.rules.get(plain, ()))
 
 
 def _made_by(rule: Rule, texts: Texts) -> str:

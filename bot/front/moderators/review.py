@@ -119,8 +119,7 @@ async def choose_channel(request: Request, *, use: str = HERE) -> None:
     moderated_server(request)
     await acknowledge(request, private=True)
     channel_id = request.channel_id if use == HERE else None
-    services = request.services
-    change = services.store.reviews.set_channel
+    change = request.services.store.reviews.set_channel
     await patiently(change, channel_id, acting(request))
     texts = request.texts
     if channel_id is None:
@@ -139,17 +138,15 @@ async def change_limits(request: Request, *, hours: int | None = None, reports: 
     """Change how long a review may wait, and how many reports hide a picture; show the settings."""
     moderated_server(request)
     await acknowledge(request, private=True)
-    services = request.services
     if hours is None and reports is None:
         raise UserMistake("review_nothing_set")
     settings = await patiently(
-        services.store.reviews.set_settings,
+        request.services.store.reviews.set_settings,
         acting(request),
         hours=hours,
         reports=reports,
     )
-    texts = request.texts
-    await request.edit(content="\n".join(settings_lines(settings, texts)))
+    await request.edit(content="\n".join(settings_lines(settings, request.texts)))
 
 
 async def show_waiting(request: Request) -> None:
@@ -187,9 +184,8 @@ async def show_case(request: Request, values: Sequence[str]) -> None:
     """Show a review with its pictures and buttons to the moderator alone."""
     guild_id = moderated_server(request)
     await acknowledge(request, private=True)
-    services = request.services
     key = int(values[0]) if re.fullmatch("[0-9]{1,18}", values[0]) else 0
-    await show_review(request, await services.store.review_messages.case(key, guild_id))
+    await show_review(request, await request.services.store.review_messages.case(key, guild_id))
 
 
 def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:
@@ -267,8 +263,7 @@ async def press(request: Request, act: str, key: int) -> None:
             review = await request.services.store.reviews.get(key, guild_id)
             if act != BLOCK and review.outcome is not None:
                 raise UserMistake("review_over")
-    texts = request.texts
-    await open_form(request, _form(act, key, texts))
+    await open_form(request, _form(act, key, request.texts))
 
 
 def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
@@ -309,23 +304,21 @@ async def _decide(request: Request, act: str, key: int, reason: str) -> None:
 
 async def show_review(request: Request, case: Case) -> None:
     """Show a review as the answer, in the language of the moderator."""
-    texts = request.texts
-    content = review_content(case, texts)
-    await show_content(request, content, without=lambda: review_content(case, texts, pictures=False))
+    content = review_content(case, request.texts)
+    await show_content(request, content, without=lambda: review_content(case, request.texts, pictures=False))
 
 
 async def _block(request: Request, key: int, reason: str) -> None:
     guild_id = moderated_server(request)
     await acknowledge(request, private=True)
-    services = request.services
-    review = await services.store.reviews.get(key, guild_id)
+    review = await request.services.store.reviews.get(key, guild_id)
     if review.user_id <= 0:
         raise UserMistake("review_gone")
     with suppress(discord.NotFound):  # a person outside the server may be blocked
         guild = request.interaction.guild or await request.interaction.client.fetch_guild(guild_id)
         check_blockable(request, await guild.fetch_member(review.user_id))
     scope = Scope(guild_id=guild_id, user_id=review.user_id)
-    await patiently(services.store.moderation.block, scope, acting(request, reason))
+    await patiently(request.services.store.moderation.block, scope, acting(request, reason))
     said = request.texts.gettext(
         "{member} can no longer ask for pictures in this server.", member=f"<@{review.user_id}>"
     )
@@ -334,11 +327,10 @@ async def _block(request: Request, key: int, reason: str) -> None:
 
 async def ask_appeal(request: Request, what: str, number: str) -> None:
     """Ask for the person's words; raises NotYours, and UserMistake `appeal_over` for a job with an appeal."""
-    services = request.services
     if what == OF_JOB:
         with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
             async with asyncio.timeout(FORM_READ_SECONDS):
-                job = await services.store.jobs.get(number)
+                job = await request.services.store.jobs.get(number)
                 if job.origin.user_id != request.person.id:
                     raise NotYours(job=number)
                 if job.appeal is not None:
@@ -356,22 +348,22 @@ async def ask_appeal(request: Request, what: str, number: str) -> None:
 
 async def appeal(request: Request, what: str, number: str, *, words: str = "") -> None:
     """Appeal against a refused prompt, or against the withholding of a job's pictures."""
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge_press(request)
-    appeals, who = services.store.appeals, request.person.id
+    appeals, who = request.services.store.appeals, request.person.id
     said_by = {"words": tidy(words)[:MOST_WORDS]}
     if what == OF_JOB:
         button = _pressed(request)
         await patiently(appeals.appeal_pictures, number, who, button, **said_by)
     elif number.isdecimal():
         await patiently(appeals.appeal_refusal, int(number), who, **said_by)
-    texts = request.texts
-    said = texts.gettext(
+    said = request.texts.gettext(
         "Moderators of this server will look at it again. You will be told what they decide."
     )
     if not await shows_reviews(request):
-        said += " " + texts.gettext("They have chosen no channel for reviews yet, so this may take a while.")
+        said += " " + request.texts.gettext(
+            "They have chosen no channel for reviews yet, so this may take a while."
+        )
     await add(request, said)
 
 

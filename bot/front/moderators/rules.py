@@ -243,19 +243,18 @@ async def try_rules(request: Request, prompt: str) -> None:
     """Say which rule would refuse a prompt in this channel, and for which words."""
     moderated_server(request)
     await acknowledge(request, private=True)
-    texts = request.texts
     found = await judgement_of(request, [prompt])
     if found.always:
         raise UserMistake("rule_always")
     other = found.automod
     if other is not None:
-        said = texts.gettext(
+        said = request.texts.gettext(
             "The AutoMod rule {name} refuses this prompt for {words}.",
             name=shown(other.rule.name, MAX_NAME),
             words=shown(other.found, SHOWN_TERMS),
         )
     else:
-        said = _verdict(found.verdict, texts)
+        said = _verdict(found.verdict, request.texts)
     await request.edit(content=said)
 
 
@@ -272,9 +271,8 @@ def _verdict(verdict: Verdict | None, texts: Texts) -> str:
 async def remove_rule(request: Request, name: str) -> None:
     """Remove a rule of the server."""
     by = By(actor_id=request.person.id, guild_id=moderated_server(request))
-    services = request.services
     await acknowledge(request, private=True)
-    removed = await patiently(services.store.prompt_rules.remove, name, by)
+    removed = await patiently(request.services.store.prompt_rules.remove, name, by)
     if removed is None:
         raise unknown_rule(name, await rules_of(request))
     said = request.texts.gettext("Removed: the rule {name}.", name=shown(removed.name, MAX_NAME))
@@ -284,9 +282,8 @@ async def remove_rule(request: Request, name: str) -> None:
 async def switch_automod(request: Request, use: str) -> None:
     """Let the AutoMod rules of the server hold for prompts, or not."""
     by = By(actor_id=request.person.id, guild_id=moderated_server(request))
-    services = request.services
     await acknowledge(request, private=True)
-    await patiently(services.store.automod.apply, use == ON, by)
+    await patiently(request.services.store.automod.apply, use == ON, by)
     lines = await automod_lines(request)
     await request.edit(view=page(page_lines(lines, request.texts)))
 

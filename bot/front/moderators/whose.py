@@ -91,10 +91,9 @@ def whose_menu() -> MessageMenu:
 async def whose(request: Request, *, picture: discord.Attachment | None = None, message: str = "") -> None:
     """Say whose the picture is, to the moderator alone."""
     guild_id = moderated_server(request)
-    services = request.services
-    services.pace.admit(request.sender, files=0 if picture is None else 1)
+    request.services.pace.admit(request.sender, files=0 if picture is None else 1)
     if picture is not None:
-        services.attachments.check(picture.size, what=sent_file(picture).what)
+        request.services.attachments.check(picture.size, what=sent_file(picture).what)
     await acknowledge(request, private=True)
     if picture is not None:
         await _answer(request, await _look_up(request, guild_id, [sent_file(picture)]))
@@ -150,9 +149,9 @@ async def _of_message(request: Request, guild_id: int, message: discord.Message)
         matches = await patiently(known.of_job, guild_id, job_id)
         if matches:
             return [Found(hash=each.hash, matches=(each,), certain=True) for each in matches]
-    services = request.services
-    texts = request.texts
-    pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
+    pictures = pictures_among(files_of(message), request.services.attachments.reachable, request.texts)[
+        :MOST_PICTURES
+    ]
     if not pictures:
         raise UserMistake("whose_no_picture")
     with of_message():

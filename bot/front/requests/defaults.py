@@ -66,10 +66,9 @@ async def name_left_out(request: Request, unsuitable: Sequence[str]) -> None:
     # Only after the job is shown: Discord replaces the acknowledgement by the first message.
     names = request.names
     left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
-    texts = request.texts
     await add(
         request,
-        texts.gettext(
+        request.texts.gettext(
             "These of the saved settings do not suit this request and were left out: {names}.",
             names=left_out,
         ),

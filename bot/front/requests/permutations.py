@@ -50,7 +50,6 @@ async def ask_permutations(request: Request, asked: Asked, *, private: bool) -> 
     Raises UserMistake `expansion_many` for more prompts than the person may ask for at once,
     `expansion_image` for a request that starts from a picture, and where the person is blocked.
     """
-    services = request.services
     phrase = read_few(asked.prompt, most=_most(request))
     if phrase.count == 1:
         return False
@@ -63,7 +62,7 @@ async def ask_permutations(request: Request, asked: Asked, *, private: bool) -> 
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
     texts = request.texts
-    cost = places_of(recipe, find_offer(recipe.model, services.offers))
+    cost = places_of(recipe, find_offer(recipe.model, request.services.offers))
     said = [
         texts.gettext(
             "Prompts: {count}. Pictures: {pictures}. Places in the queue: {places}.",
@@ -126,7 +125,6 @@ async def paint_all(
     private: str = "",
 ) -> None:
     """Queue a job for each prompt of the form; a form of an older version says by its id who sees them."""
-    services = request.services
     origin = await accept(request, private=private == CHECKED if private else visibility == PRIVATE)
     phrase = read_few(prompt, most=_most(request))
     typed, wrong = settings_in(settings, request.names)
@@ -137,7 +135,10 @@ async def paint_all(
     await announce(request, job)
     if unsuitable:
         await name_left_out(request, unsuitable)
-    if job.origin.front in (services.front, None):  # else another front of the same shard queues the others
+    if job.origin.front in (
+        request.services.front,
+        None,
+    ):  # else another front of the same shard queues the others
         await _queue_others(request, recipes[1:], origin)
 
 
@@ -169,16 +170,15 @@ async def _queue_others(request: Request, recipes: Sequence[Recipe], origin: Ori
 
     No error goes to `report`, which would replace the answer: it is the message of the first job.
     """
-    texts = request.texts
     for number, recipe in enumerate(recipes, start=1):
         refused: str | None = None
         try:
             refused = await _queue_other(request, recipe, origin)
         except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
             log.warning("Discord took no message for a further prompt: %s", failure)
-            refused = texts.gettext("Discord took no further message: ask for the others again.")
+            refused = request.texts.gettext("Discord took no further message: ask for the others again.")
         if refused is not None:
-            queued = texts.gettext(
+            queued = request.texts.gettext(
                 "{count} of {total} prompts are in the queue.", count=number, total=len(recipes) + 1
             )
             await add(request, f"{queued} {refused}")
@@ -187,8 +187,7 @@ async def _queue_others(request: Request, recipes: Sequence[Recipe], origin: Ori
 
 async def _queue_other(request: Request, recipe: Recipe, origin: Origin) -> str | None:
     """Queue one job with a message of its own; return the sentence where it is refused."""
-    texts = request.texts
-    waiting = page(texts.gettext("Queued."))
+    waiting = page(request.texts.gettext("Queued."))
     message = await request.interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
     # Each job needs an interaction id of its own. The message's id is unique, and sorts by time as well.
     own = replace(origin, interaction_id=message.id, message_id=message.id)
@@ -197,7 +196,7 @@ async def _queue_other(request: Request, recipe: Recipe, origin: Origin) -> str 
     except (InvalidRequest, StoreUnavailable, UserMistake) as error:
         with suppress(*UNTOLD, aiohttp.ClientError, OSError):
             await message.delete()
-        return sentence_for(error, texts)
+        return sentence_for(error, request.texts)
     await announce(request, job)
     return None
 

@@ -116,8 +116,7 @@ async def hash_sent(request: Request, file: SentFile) -> int:
 
 async def refuse_blocked(request: Request, png: bytes, *, what: str) -> None:
     """Raise UserMistake `start_known` for a cleaned picture that is blocked here, or like a blocked one."""
-    services = request.services
-    number = await services.hashing.run(hash_of_file, png)
-    blocking = services.store.known.blocking
+    number = await request.services.hashing.run(hash_of_file, png)
+    blocking = request.services.store.known.blocking
     if await patiently(blocking, request.guild_id, number) is not None:
         raise UserMistake("start_known", what=what)

@@ -29,12 +29,11 @@ async def change_favourite(request: Request, job_id: str) -> None:
     job = await services.store.jobs.get(job_id)
     if not may_repeat(request, job, privately=True):
         raise UnknownJob(job=job_id)
-    texts = request.texts
     if await services.store.favourites.remove(request.person.id, job_id):
-        await request.edit(content=texts.gettext("Removed from your favourites."))
+        await request.edit(content=request.texts.gettext("Removed from your favourites."))
         return
     await services.store.favourites.add(request.person.id, job_id)
-    await request.edit(content=kept_text(texts, str(request.interaction.locale)))
+    await request.edit(content=kept_text(request.texts, str(request.interaction.locale)))
 
 
 def kept_text(texts: Texts, locale: str) -> str:

@@ -67,13 +67,12 @@ async def ask(request: Request, job_id: str) -> None:
             job = await request.services.store.jobs.get(job_id)
             if asker(request, job) not in (None, job.origin.user_id):
                 raise NotYours(job=job_id)
-    texts = request.texts
     question: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(
-        texts.gettext(
+        request.texts.gettext(
             "The pictures of this message and their words are deleted for everyone. This cannot be undone."
         )
     )
-    title = texts.gettext("Delete this?")
+    title = request.texts.gettext("Delete this?")
     await open_form(request, modal(title, f"delete:{job_id}", question))
 
 

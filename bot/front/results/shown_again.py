@@ -42,9 +42,8 @@ async def show_again(request: Request, job_id: str) -> None:
     await acknowledge(request, private=True)
     job = await services.store.jobs.get(job_id)
     check_visible(request, job)
-    texts = request.texts
-    content = render(job, None, texts, offers=services.offers, label=services.label)
-    await show_content(request, content, without=lambda: without_picture(content, texts))
+    content = render(job, None, request.texts, offers=services.offers, label=services.label)
+    await show_content(request, content, without=lambda: without_picture(content, request.texts))
 
 
 async def show_content(

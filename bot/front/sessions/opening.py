@@ -116,8 +116,7 @@ async def open_session(
     quota: str = "",
 ) -> None:
     """Open the session of the form."""
-    services = request.services
-    services.pace.admit(request.sender)
+    request.services.pace.admit(request.sender)
     await acknowledge(request, private=True)
     by = host(request)
     (await request.standing()).check_blocked()
@@ -147,8 +146,7 @@ async def _style(request: Request, name: str) -> dict[str, str]:
 
 
 async def _open(request: Request, plan: Plan, by: By, parent: Parent | None) -> GroupSession:
-    services = request.services
-    sessions = services.store.sessions
+    sessions = request.services.store.sessions
     await patiently(sessions.check_room, by.guild_id)  # before a thread is there
     locale = await request.locale_for_all()
     thread = await begin(request, parent, plan, Texts.for_locale(locale)) if parent else None

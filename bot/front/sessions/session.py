@@ -120,8 +120,7 @@ def _options() -> list[Option]:
 async def next_phase(request: Request) -> None:
     """Go on to the next phase."""
     session = await _lead(request, request.services.store.sessions.next)
-    texts = request.texts
-    await request.edit(content=round_of(session, texts))
+    await request.edit(content=round_of(session, request.texts))
 
 
 async def pause(request: Request) -> None:
@@ -240,19 +239,17 @@ async def vote(request: Request, session_id: str, round_number: str, number: str
     """Store a vote, and say so to the voter alone."""
     await acknowledge(request, private=True)
     (await request.standing()).check_paints()
-    services = request.services
     session = await _shown_here(request, session_id)
     check_takes_part(request, session)
     first = await patiently(
-        services.store.showing.vote,
+        request.services.store.showing.vote,
         *(session_id, int(round_number), int(number)),
         voter_id=request.person.id,
     )
-    texts = request.texts
     if first:
-        said = texts.gettext("You have voted for no. {number}.", number=number)
+        said = request.texts.gettext("You have voted for no. {number}.", number=number)
     else:
-        said = texts.gettext("Your vote is now for no. {number}.", number=number)
+        said = request.texts.gettext("Your vote is now for no. {number}.", number=number)
     await request.edit(content=said)
 
 
