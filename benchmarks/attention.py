@@ -26,9 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from conditions import print_conditions
 
-from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import AttentionShape, Kernel, attention_line, choose
-from sdjax_engine.models.attention_kernels import KERNELS
+from sdjax_engine.models.attention_kernels import KERNELS, found_backend
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
 KEYS_WITH_LENGTHS = 231

@@ -40,10 +40,9 @@ from conditions import print_conditions
 from sdjax_engine.compiling.compiler import Compiler, ProgramSpec, code_memory, working_memory
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
-from sdjax_engine.lane.programs import LaterPrograms
-from sdjax_engine.lane.shapes import LaneShapes
+from sdjax_engine.lane.programs import LaneShapes, LaterPrograms
 from sdjax_engine.memory.devices import mesh_over
-from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.models.attention_choice import Backend
 from sdjax_engine.request import Lane, Offer, Sampler

@@ -17,15 +17,11 @@ from engine_checkpoints import DEMO, XL_PARTS
 from jax.sharding import Mesh
 
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.owner import Owner
-from sdjax_engine.memory.residency import Residency
-from sdjax_engine.models import convolution_kernels
-from sdjax_engine.weights.checkpoint import Checkpoint, Component
-from sdjax_engine.weights.contents import Contents, check_together
+from sdjax_engine.memory.residency import Need, Owner, Residency
+from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.load import DTYPES, assemble
-from sdjax_engine.weights.networks import Part, plan_network, settle_config
+from sdjax_engine.weights.networks import Part, ordered_by_output, plan_network, settle_config
 
 SD_21_UNET = {
     "attention_head_dim": [5, 10, 20, 20],
@@ -89,7 +85,7 @@ def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
     by_output = devices.reads_kernels_by_output(mesh)
 
     def laid(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return convolution_kernels.by_output(np.broadcast_to(0, shape)).shape if by_output else shape
+        return ordered_by_output(np.broadcast_to(0, shape)).shape if by_output else shape
 
     def described(part: Part) -> Component:
         planned = plan_network(part, dtype=DTYPES[dtype])

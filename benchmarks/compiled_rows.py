@@ -11,8 +11,7 @@ from typing import Any
 from compiled_hlo import Kind, Profile
 from compiled_targets import GIB, TARGETS, Target
 
-from sdjax_engine.memory.ledger import Need, reserved
-from sdjax_engine.memory.residency import KEPT_FREE
+from sdjax_engine.memory.residency import KEPT_FREE, Need, reserved
 
 SEATS_TRIED = (4, 2, 1)
 """The numbers of seats that a start tries on an accelerator, in this order."""

@@ -12,11 +12,10 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
+from sdjax_engine.errors import first_line
 from sdjax_engine.memory import devices
-from sdjax_engine.models.attention_backend import Trial, tried
 from sdjax_engine.models.attention_choice import Backend, Kernel
-from sdjax_engine.models.attention_kernels import KERNELS
-from sdjax_engine.wording import first_line
+from sdjax_engine.models.attention_kernels import KERNELS, Trial, tried
 
 GIB = 2**30
 GPU_TEXT = """

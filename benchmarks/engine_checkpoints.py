@@ -77,7 +77,7 @@ def checkpoint(name: str, room: Path) -> Path:
 def preview_decoder(room: Path) -> Path:
     """Return the folder of a decoder of previews of TAESD's size with random weights, written into `room`."""
     from sdjax_engine.weights.networks import Part, plan_network, settle_config  # noqa: PLC0415
-    from sdjax_engine.weights.tensor_names import reference_shape  # noqa: PLC0415
+    from sdjax_engine.weights.tensors import reference_shape  # noqa: PLC0415
 
     folder, name = room / "taesd", "AutoencoderTiny"
     if not folder.exists():

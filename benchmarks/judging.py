@@ -28,11 +28,11 @@ from preview import spread
 
 from bot.domain.hashes import hash_of_pixels
 from sdjax_engine import Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
-from sdjax_engine.models.vit_config import LABELS
-from sdjax_engine.models.vit_config import NAME as VIT
+from sdjax_engine.models.config import CLASSIFIER as VIT
+from sdjax_engine.models.config import LABELS
 from sdjax_engine.request import Lane
 from sdjax_engine.weights.networks import Part, plan_network, settle_config
-from sdjax_engine.weights.tensor_names import reference_shape
+from sdjax_engine.weights.tensors import reference_shape
 
 MODEL = "model"
 GUIDANCE = 7.5

@@ -108,7 +108,7 @@ def write_checkpoint(
     Only one tensor at a time is in memory.
     """
     from sdjax_engine.weights.networks import Part, plan_network, settle_config  # noqa: PLC0415
-    from sdjax_engine.weights.tensor_names import reference_shape  # noqa: PLC0415
+    from sdjax_engine.weights.tensors import reference_shape  # noqa: PLC0415
 
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.latent_rgb import STABLE_DIFFUSION, coloured
 from sdjax_engine.request import Lane, Offer, Progress, Request, Sampler
-from sdjax_engine.weights.preview_decoder import load_preview_decoder
+from sdjax_engine.weights.companions import load_preview_decoder
 
 GOAL = 1.02
 MODEL = "measured"

@@ -20,11 +20,10 @@ from serving_whole_batch import Seating, WholeBatchSeats
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats, Sums
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Watchdog
+from sdjax_engine.scheduler.thread import Watchdog
 
 TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from sdjax_engine.scheduler.seats import AnyRequest, Placement, Readiness, RunLimits, Seats
+from sdjax_engine.scheduler.lane_queue import AnyRequest, Placement, Readiness, RunLimits, Seats
 
 
 class Seating(Enum):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         PaintingFailed,
         UnreadableCheckpoint,
     )
-    from sdjax_engine.guide.image_to_image import FlaxStableDiffusionImg2ImgPipeline
-    from sdjax_engine.guide.inpainting import FlaxStableDiffusionInpaintPipeline
     from sdjax_engine.guide.pictures import make_image_grid
     from sdjax_engine.guide.schedulers import (
         FlaxDDIMScheduler,
@@ -30,7 +28,11 @@ if TYPE_CHECKING:
         FlaxEulerDiscreteScheduler,
         FlaxPNDMScheduler,
     )
-    from sdjax_engine.guide.text_to_image import FlaxStableDiffusionPipeline
+    from sdjax_engine.guide.stable_diffusion import (
+        FlaxStableDiffusionImg2ImgPipeline,
+        FlaxStableDiffusionInpaintPipeline,
+        FlaxStableDiffusionPipeline,
+    )
     from sdjax_engine.guide.xl import FlaxStableDiffusionXLPipeline
     from sdjax_engine.request import Image, Lane, Offer, Progress, Request, Sampler
 
@@ -45,8 +47,6 @@ _HOMES = {
         "PaintingFailed",
         "UnreadableCheckpoint",
     ),
-    "sdjax_engine.guide.image_to_image": ("FlaxStableDiffusionImg2ImgPipeline",),
-    "sdjax_engine.guide.inpainting": ("FlaxStableDiffusionInpaintPipeline",),
     "sdjax_engine.guide.pictures": ("make_image_grid",),
     "sdjax_engine.guide.schedulers": (
         "FlaxDDIMScheduler",
@@ -54,7 +54,11 @@ _HOMES = {
         "FlaxEulerDiscreteScheduler",
         "FlaxPNDMScheduler",
     ),
-    "sdjax_engine.guide.text_to_image": ("FlaxStableDiffusionPipeline",),
+    "sdjax_engine.guide.stable_diffusion": (
+        "FlaxStableDiffusionImg2ImgPipeline",
+        "FlaxStableDiffusionInpaintPipeline",
+        "FlaxStableDiffusionPipeline",
+    ),
     "sdjax_engine.guide.xl": ("FlaxStableDiffusionXLPipeline",),
     "sdjax_engine.request": ("Image", "Lane", "Offer", "Progress", "Request", "Sampler"),
 }

@@ -4,7 +4,7 @@
         image = engine.submit(request).result()
 
 Everything that changes what the devices hold after `open` happens on one thread, on which the `Scheduler`
-works: other threads have it do chores between two turns (`memory/owner.py`). They compile themselves, and
+works: other threads have it do chores between two turns (`memory/residency.py`). They compile themselves, and
 read models into memory that was claimed before.
 """
 
@@ -31,16 +31,22 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, host_memory_for_models, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import attention_line
-from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
+from sdjax_engine.models.attention_kernels import found_backend
+from sdjax_engine.request import Image, Lane, Offer, OnProgress, PictureScores, Request
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.thread import EngineThread
-from sdjax_engine.scores import PictureScores
-from sdjax_engine.startup.changing import Change, arrived, leaving_lanes, read_change, release
-from sdjax_engine.startup.registry import Registry, pictures_of
-from sdjax_engine.startup.usage import Usage
+from sdjax_engine.startup.registry import (
+    Change,
+    Registry,
+    Usage,
+    arrived,
+    leaving_lanes,
+    pictures_of,
+    read_change,
+    release,
+)
 from sdjax_engine.startup.warm_up import WarmUp
 
 Report = Callable[[str], None]

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.wording import first_line, in_bytes
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes
 
 MOST_BYTES = 16 * 2**20
 MOST_LEVELS = 32

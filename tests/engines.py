@@ -16,7 +16,7 @@ import PIL.Image
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.rows import Occupant
+from sdjax_engine.lane.runs import Occupant
 from sdjax_engine.request import Image, Offer, Request, Sampler
 
 # The fewest layers with which a network still uses its prompt, and pictures of twice the latents' size: the

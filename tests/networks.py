@@ -13,8 +13,8 @@ import numpy.typing as npt
 import torch
 from flax import nnx
 
-from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
-from sdjax_engine.weights.tensor_names import arrange
+from sdjax_engine.weights.networks import Blueprint, Parameters, layout_of
+from sdjax_engine.weights.tensors import arrange
 
 Array = npt.NDArray[np.float32]
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane.device_lane import Work
-from sdjax_engine.lane.verdicts import Verdicts
+from sdjax_engine.lane.device_lane import Verdicts, Work
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Lane, PromptFacts, Request, Sampler

@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.weights.file_names import KNOWN_WORDS
-from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
+from sdjax_engine.weights.files import DEMO, DEMO_FOLDER, KNOWN_WORDS
 
 LANGUAGES = {"en": "English", "ko": "한국어", "zh": "中文", "ar": "العربية"}
 OTHER = "other"

@@ -61,9 +61,9 @@ async def in_process(config: Config, look: str) -> AsyncIterator[Finding]:
 
 
 def _devices(config: Config) -> Iterator[Finding]:
+    from sdjax_engine.errors import in_bytes  # noqa: PLC0415
     from sdjax_engine.memory import devices  # noqa: PLC0415 - only this process may load JAX
     from sdjax_engine.memory.residency import usable_memory  # noqa: PLC0415
-    from sdjax_engine.wording import in_bytes  # noqa: PLC0415
 
     devices.setup_cpu(config.engine.cpu_devices)
     mesh = devices.open_mesh()
@@ -102,8 +102,8 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
 def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int]) -> Finding:
     from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415
     from sdjax_engine.config import Dtype  # noqa: PLC0415
+    from sdjax_engine.errors import in_bytes  # noqa: PLC0415
     from sdjax_engine.startup.model_check import check_model  # noqa: PLC0415
-    from sdjax_engine.wording import in_bytes  # noqa: PLC0415
 
     memory, most = room
     spec = spec_of(with_defaults(model, lambda _: None))

@@ -29,7 +29,7 @@ from bot.process.private_files import OTHERS
 from bot.process.threads import in_thread
 from bot.store.database.postgresql_server import has_password
 from bot.telemetry.redaction import redact
-from sdjax_engine.wording import in_bytes
+from sdjax_engine.errors import in_bytes
 
 PICTURES, DISK, MODES, FILES, TRACES = "pictures", "disk", "modes", "files", "traces"
 LEAST_FREE = 2 * 2**30

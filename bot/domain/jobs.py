@@ -25,6 +25,7 @@ from sdjax_engine.request import (
     WHOLE,
     Lane,
     Lora,
+    PictureScores,
     PromptFacts,
     Request,
     SafetyScores,
@@ -32,7 +33,6 @@ from sdjax_engine.request import (
     SecondPass,
     Variation,
 )
-from sdjax_engine.scores import PictureScores
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import PictureScores
 
 DEFAULT_THRESHOLD = 0.5
 

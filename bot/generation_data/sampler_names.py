@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sdjax_engine.request import Sampler
-from sdjax_engine.sampler_aliases import SAMPLER_ALIASES
+from sdjax_engine.request import SAMPLER_ALIASES, Sampler
 
 PLAIN_SCHEDULES = ("", "automatic", "normal", "none")
 """Names of schedules that stand for the sampler's own schedule."""

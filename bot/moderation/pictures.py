@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from bot.domain.channels import ChannelKind
 from bot.domain.jobs import Showing, Showings
 from bot.domain.levels import DEFAULT_THRESHOLD, Level, level_of
-from sdjax_engine.request import SafetyScores
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import PictureScores, SafetyScores
 
 FLAGGED = Level.EXPLICIT  # of a picture that the checkpoint's own checker flags
 OWN: Mapping[ChannelKind, Showings] = {

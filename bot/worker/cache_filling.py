@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bot.config import Config
 from bot.process.threads import in_uninterruptible_thread
-from sdjax_engine.compiling.code_digest import source_digest
+from sdjax_engine.compiling.executables import source_digest
 from sdjax_engine.engine import Engine
 
 log = logging.getLogger(__name__)

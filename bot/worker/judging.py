@@ -19,8 +19,7 @@ from bot.store.moderation.known import Known
 from bot.worker.start_pictures import Once
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.request import Image
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import Image, PictureScores
 
 START_UNFIT = "start_unfit"
 JUDGE_SECONDS = 300.0  # for the devices to judge a start picture, beside other work

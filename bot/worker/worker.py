@@ -36,7 +36,7 @@ from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import EngineClosed, EngineError
 from sdjax_engine.request import Image, Lane, Request, Trouble
-from sdjax_engine.startup.changing import Change
+from sdjax_engine.startup.registry import Change
 
 log = logging.getLogger(__name__)
 

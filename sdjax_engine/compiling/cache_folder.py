@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sdjax_engine.wording import first_line
+from sdjax_engine.errors import first_line
 
 ROOT = 0
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -24,9 +24,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
 
-from sdjax_engine.compiling.executables import Executables
+from sdjax_engine.compiling.executables import Executables, NotSerialized, Serialized
 from sdjax_engine.compiling.per_device import PerDevice
-from sdjax_engine.compiling.serialized import NotSerialized, Serialized
 from sdjax_engine.memory.devices import (
     BY_SEAT,
     device_count,

@@ -16,7 +16,9 @@ was lowered, the versions and settings of all libraries, the processor, the shap
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -27,19 +29,123 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 
 from sdjax_engine.compiling.cache_folder import is_trusted
-from sdjax_engine.compiling.code_digest import COMPILING, source_digest, versions
-from sdjax_engine.compiling.serialized import Serialized
+
+TRACING = ("jax", "jaxlib", "flax", "numpy")
+"""The packages that trace and lower the programs."""
+COMPILING = (
+    *("jax", "jaxlib", "libtpu"),
+    *(f"jax-{kind}-{part}" for kind in ("cuda12", "cuda13", "rocm7") for part in ("pjrt", "plugin")),
+)
+"""The packages that compile and run lowered programs, as far as they are installed."""
+
+
+@functools.cache
+def source_digest() -> str:
+    """Return a sha256 of this package's own source and of the versions of `TRACING`."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for file in sorted(root.rglob("*.py")):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(root).as_posix()} {len(content)} ".encode() + content)
+    digest.update(" ".join(versions(TRACING)).encode())
+    return digest.hexdigest()
+
+
+def versions(packages: Iterable[str]) -> list[str]:
+    """Return `name==version` of each of these packages that is installed."""
+    found = []
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name}=={metadata.version(name)}")
+    return found
+
+
+class NotSerialized(Exception):
+    """A program could not be serialized, or loaded from bytes; the message says why."""
+
+
+class Serialized(NamedTuple):
+    """A compiled program as bytes, and the trees of its arguments and results."""
+
+    executable: bytes
+    in_tree: Any
+    out_tree: Any
+
+    @classmethod
+    def of(cls, program: Compiled) -> Serialized:
+        """Serialize a program; raises NotSerialized."""
+        try:
+            from jax.experimental import serialize_executable  # noqa: PLC0415
+
+            return cls(*serialize_executable.serialize(program))
+        except Exception as error:
+            raise NotSerialized(f"{type(error).__name__}: {error}") from error
+
+    def on(self, mesh: Mesh) -> Compiled:
+        """Load the program on the devices of `mesh`: those it was compiled for, or any one device of a CPU.
+
+        Loading runs its code. Raises NotSerialized.
+        """
+        chosen = list(mesh.devices.flat)
+        one_of_cpu = len(chosen) == 1 and chosen[0].platform == "cpu"
+        try:
+            return self._on_cpu(chosen[0]) if one_of_cpu else self._on_those(chosen)
+        except Exception as error:
+            raise NotSerialized(f"{type(error).__name__}: {error}") from error
+
+    def on_all(self, meshes: Sequence[Mesh]) -> list[Compiled]:
+        """Load the program on several meshes in parallel."""
+        with ThreadPoolExecutor(max(1, len(meshes)), thread_name_prefix="load") as pool:
+            return list(pool.map(self.on, meshes))
+
+    def _on_those(self, chosen: list[jax.Device]) -> Compiled:
+        from jax.experimental import serialize_executable  # noqa: PLC0415
+
+        program: Compiled = serialize_executable.deserialize_and_load(*self, chosen[0].client, chosen)
+        return program
+
+    def _on_cpu(self, device: jax.Device) -> Compiled:
+        unloaded, arguments, no_kwargs = _ForDevice(self.executable, device).load()
+        inputs = self.in_tree.unflatten(arguments)
+        return Compiled(unloaded.load(), [], inputs, self.out_tree, no_kwargs=no_kwargs)
+
+
+class _ForDevice(pickle.Unpickler):
+    """Reads a program of one CPU device, as `serialize_executable` wrote it, for another CPU device."""
+
+    def __init__(self, executable: bytes, device: jax.Device) -> None:
+        super().__init__(io.BytesIO(executable))
+        self._device = device
+
+    def persistent_load(self, what: tuple[Any, ...]) -> Any:
+        match what:
+            case "exec", bytes(executable):
+                from jaxlib import xla_client  # noqa: PLC0415
+
+                options = xla_client.CompileOptions()
+                options.device_assignment = xla_client.DeviceAssignment.create(np.array([[self._device.id]]))
+                chosen = xla_client.DeviceList((self._device,))
+                return self._device.client.deserialize_executable(executable, chosen, options)
+            case "device", _:
+                return self._device
+            case ("client",):
+                return self._device.client
+        raise pickle.UnpicklingError(f"{what[0]!r} in a program of one device")
+
 
 FOLDER, SUFFIX = "programs", ".program"
 FORMAT = b"sdjax program 1\n"

@@ -8,8 +8,8 @@ take     the latents of one seat
 decode   latents of some pictures → for each its pixels, whether they are finite, the safety checker's scores,
          the picture classifier's input
 
-Between `admit` and `take` come the evaluations of `denoising/evaluations.py`. `denoising/previews.py` has the
-functions of previews, `denoising/judging.py` those that judge pictures.
+Between `admit` and `take` come the evaluations of `denoising/evaluations.py`. `denoising/estimates.py` has
+the functions of previews.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -28,7 +28,6 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from sdjax_engine.denoising import judging
 from sdjax_engine.denoising.noise import (
     OF_KEPT_PICTURE,
     OF_START_PICTURE,
@@ -46,12 +45,48 @@ from sdjax_engine.denoising.state import (
     SeatState,
     StartPicture,
 )
-from sdjax_engine.models.clip_pixels import Preprocessing
 from sdjax_engine.models.lora_bank import Bank
-from sdjax_engine.models.vit_pixels import ViTPreprocessing
-from sdjax_engine.prompts.weighting import apply_weights
+from sdjax_engine.models.pixels import Preprocessing, ViTPreprocessing, clip_pixels, vit_pixels
 from sdjax_engine.samplers import step
-from sdjax_engine.weights.blueprint import Blueprint, Parameters
+from sdjax_engine.weights.networks import Blueprint, Parameters
+
+
+def apply_weights(hidden: jax.Array, weights: jax.Array) -> jax.Array:
+    """Return encodings (..., length, width) float32 multiplied by their tokens' weights (..., length).
+
+    The arithmetic is AUTOMATIC1111's: z ← z·w, then z ← z · mean(z before) / mean(z), over all tokens of each
+    chunk. A chunk whose weights are all 1 is unchanged to the bit. If the weighted mean is 0, the second step
+    is left out.
+    """
+    weighted = hidden * weights[..., None]
+    mean = jnp.mean(hidden, axis=(-2, -1), keepdims=True)
+    new_mean = jnp.mean(weighted, axis=(-2, -1), keepdims=True)
+    restored = weighted * jnp.where(new_mean == 0.0, 1.0, mean / new_mean)
+    return jnp.where(jnp.all(weights == 1.0, axis=-1)[..., None, None], hidden, restored)
+
+
+def safety_scores(
+    checker: Blueprint | None,
+    preprocessing: Preprocessing | None,
+    parameters: Parameters | None,
+    pixels: jax.Array,
+) -> jax.Array:
+    """Return the safety checker's scores (n, concepts) of uint8 pixels (n, h, w, 3); (n, 0) without one."""
+    if checker is None or preprocessing is None or parameters is None:
+        return jnp.zeros((len(pixels), 0))
+    inputs = clip_pixels(pixels.astype(jnp.float32) / 255, preprocessing)
+    return jnp.concatenate(checker.module(parameters)(inputs), axis=-1)
+
+
+def classifier_input(preprocessing: ViTPreprocessing | None, pixels: jax.Array) -> jax.Array:
+    """Return the classifier's input for uint8 pixels (n, h, w, 3); (n, 0) without a classifier."""
+    return jnp.zeros((len(pixels), 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
+
+
+def classify(blueprint: Blueprint, parameters: Parameters, inputs: jax.Array) -> jax.Array:
+    """Return the probability of each label, float32 (1, labels), of `inputs` (1, h, w, 3)."""
+    return jax.nn.softmax(blueprint.module(parameters)(inputs), axis=-1)
+
 
 WithLoras = tuple[Parameters, Bank]
 """The parameters of a network, and the rows of the LoRAs that adapt it."""
@@ -280,10 +315,14 @@ def decode(
 
     picture = autoencoder.decode(latents / networks.scaling_factor)
     pixels = to_uint8(to_unit(picture))
-    scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
+    scores = safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
     finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
-    classifier_input = judging.classifier_input(networks.of_classifier, pixels)
-    return Decoded(pixels=pixels, finite=finite, scores=scores, classifier_input=classifier_input)
+    return Decoded(
+        pixels=pixels,
+        finite=finite,
+        scores=scores,
+        classifier_input=classifier_input(networks.of_classifier, pixels),
+    )
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

@@ -19,10 +19,7 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.denoising.noise import as_threefry, usual_bits
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.guide import spread
-from sdjax_engine.guide.calls import CallForm, Inputs, guidance_of, is_guided
-from sdjax_engine.guide.folder import save_pipeline
-from sdjax_engine.guide.hub import upload
+from sdjax_engine.guide.folder import save_pipeline, upload
 from sdjax_engine.guide.networks import (
     Params,
     UnboundNetwork,
@@ -32,14 +29,32 @@ from sdjax_engine.guide.networks import (
     as_removed,
     take_apart,
 )
-from sdjax_engine.guide.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
+from sdjax_engine.guide.painting import (
+    Bound,
+    CallForm,
+    Condition,
+    Inputs,
+    Sampling,
+    Shown,
+    Start,
+    channels_first,
+    channels_last,
+    checked,
+    decode,
+    guidance_of,
+    is_guided,
+    latents_of,
+    mesh_over,
+    normal,
+    over,
+    place,
+)
 from sdjax_engine.guide.pictures import to_pil
-from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last, normal
 from sdjax_engine.guide.schedulers import FlaxScheduler, scheduler_of
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
-from sdjax_engine.models.clip_pixels import settle_preprocessing
+from sdjax_engine.models.pixels import settle_preprocessing
 from sdjax_engine.weights import Checkpoint, load_checkpoint
-from sdjax_engine.weights.file_names import HubOptions
+from sdjax_engine.weights.files import HubOptions
 
 logger = logging.getLogger(__name__)
 
@@ -312,7 +327,7 @@ class FlaxDiffusionPipeline:
             def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
                 return self._show(params, inputs, sampling, form)
 
-            return spread.over(mesh, one, (params, inputs), sampling)
+            return over(mesh, one, (params, inputs), sampling)
 
         return jax.jit(paint, static_argnames=("form", "mesh"))
 
@@ -320,8 +335,8 @@ class FlaxDiffusionPipeline:
         """Return what `_show` returns. With `jit` it is computed on all devices of the leading axis."""
         if not jit:
             return Shown(*self._alone(params, inputs, sampling, form=form))
-        mesh = spread.mesh_over(len(inputs.prompt_ids))
-        params, inputs = spread.place((params, inputs), mesh)
+        mesh = mesh_over(len(inputs.prompt_ids))
+        params, inputs = place((params, inputs), mesh)
         return Shown(*self._on_each(params, inputs, sampling, form=form, mesh=mesh))
 
 

@@ -1,4 +1,4 @@
-"""A pipeline as a folder in the diffusers layout, which the torch classes read too."""
+"""A pipeline as a folder in the diffusers layout, which the torch classes read too, and its upload."""
 
 from __future__ import annotations
 
@@ -13,13 +13,33 @@ from safetensors.numpy import save_file
 
 from sdjax_engine.guide.networks import Params, UnboundNetwork
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
-from sdjax_engine.weights.file_names import INDEX, stem_of
-from sdjax_engine.weights.tensor_names import reference_layout, reference_name, saved_name
+from sdjax_engine.weights.files import INDEX, stem_of
+from sdjax_engine.weights.tensors import reference_layout, reference_name, saved_name
 
 if TYPE_CHECKING:
     from sdjax_engine.guide.base import FlaxDiffusionPipeline
 
-CLASSES: Mapping[str, tuple[str, str]] = {
+
+def upload(
+    folder: Path,
+    *,
+    repo_id: str | None = None,
+    token: str | bool | None = None,
+    private: bool | None = None,
+    commit_message: str | None = None,
+    create_pr: bool = False,
+) -> None:
+    """Upload a folder as the repository `repo_id`, by default one of the folder's name."""
+    from huggingface_hub import HfApi  # noqa: PLC0415 - the hub's client is slow to import
+
+    api = HfApi(token=token)
+    made = api.create_repo(repo_id or folder.name, private=private, exist_ok=True)
+    api.upload_folder(
+        repo_id=made.repo_id, folder_path=folder, commit_message=commit_message, create_pr=create_pr
+    )
+
+
+TORCH_CLASSES: Mapping[str, tuple[str, str]] = {
     "unet": ("diffusers", "UNet2DConditionModel"),
     "vae": ("diffusers", "AutoencoderKL"),
     "text_encoder": ("transformers", "CLIPTextModel"),
@@ -35,7 +55,7 @@ def save_pipeline(pipeline: FlaxDiffusionPipeline, place: Path, params: Params) 
     for name, part in pipeline.components.items():
         folder = place / name
         if isinstance(part, UnboundNetwork):
-            index[name] = CLASSES[name]
+            index[name] = TORCH_CLASSES[name]
             save_network(name, part, params[name], folder)
         elif isinstance(part, CLIPTokenizer):
             index[name] = ("transformers", "CLIPTokenizer")
@@ -55,7 +75,7 @@ def save_pipeline(pipeline: FlaxDiffusionPipeline, place: Path, params: Params) 
 
 def save_network(name: str, network: UnboundNetwork, params: Params, folder: Path) -> None:
     """Write a network's configuration, and its parameters under the reference's names."""
-    library, kind = CLASSES[name]
+    library, kind = TORCH_CLASSES[name]
     described = {"_class_name": kind} if library == "diffusers" else {"architectures": [kind]}
     write(folder / "config.json", described | settings_of(network.config))
     tensors = {

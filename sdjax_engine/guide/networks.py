@@ -10,11 +10,22 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from sdjax_engine.guide.sampling import channels_first, channels_last
-from sdjax_engine.guide.settings import Settings
+from sdjax_engine.guide.painting import channels_first, channels_last
 from sdjax_engine.models.attention import GEGLU, Transformer2DModel
 from sdjax_engine.weights import Component
-from sdjax_engine.weights.blueprint import Blueprint, Layout, layout_of, nested
+from sdjax_engine.weights.networks import Blueprint, Layout, layout_of, nested
+
+
+class Settings(dict[str, Any]):
+    """A dictionary: `settings.sample_size` is `settings["sample_size"]`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the entry of this name; raises AttributeError."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no setting {name!r}") from None
+
 
 Params = dict[str, Any]
 """Nested dictionaries of arrays; the keys are the parts of the reference's parameter names."""

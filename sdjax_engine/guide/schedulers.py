@@ -14,15 +14,14 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.guide.hub import upload
-from sdjax_engine.guide.settings import Settings
+from sdjax_engine.guide.folder import upload
+from sdjax_engine.guide.networks import Settings
 from sdjax_engine.json_files import read_json
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
-from sdjax_engine.samplers.config import unchosen_keys
+from sdjax_engine.samplers.schedules import unchosen_keys
 from sdjax_engine.samplers.tables import Table
-from sdjax_engine.weights.file_names import HubOptions
-from sdjax_engine.weights.files import find_source
+from sdjax_engine.weights.files import HubOptions, find_source
 
 CONFIG = "scheduler_config.json"
 TRAINED = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")

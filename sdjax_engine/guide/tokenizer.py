@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.settings import Settings
+from sdjax_engine.guide.networks import Settings
 from sdjax_engine.prompts import Tokenizer
 
 MAX_LENGTH = "max_length"

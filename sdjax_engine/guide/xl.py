@@ -13,7 +13,6 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import CallForm, Inputs
 from sdjax_engine.guide.networks import (
     Params,
     UnboundNetwork,
@@ -21,9 +20,9 @@ from sdjax_engine.guide.networks import (
     UnboundUNet,
     UnboundVae,
 )
-from sdjax_engine.guide.painting import Bound, Condition
-from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS
+from sdjax_engine.guide.painting import Bound, CallForm, Condition, Inputs
 from sdjax_engine.guide.schedulers import FlaxScheduler
+from sdjax_engine.guide.stable_diffusion import GUIDANCE_SCALE, STEPS
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
 
 

@@ -1,30 +1,239 @@
-"""Runs: the calls of their programs, evaluation by evaluation where the host counts, and their end."""
+"""Runs: which rows they compute on each device and by which program, the calls of the programs, their end.
+
+A row is one text of one seat, and costs one evaluation of the network: a picture whose evaluation is guided
+has two, another picture one. A program computes a fixed number of rows, and is told which. Its spare rows
+repeat another row. It works on a fixed number of seats; its spare seats stay as they are.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 from jax.sharding import Mesh
 
 from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import PerDevice, Shares
-from sdjax_engine.denoising.state import SamplerState, SeatState
+from sdjax_engine.denoising.state import Newcomer, SamplerState, SeatState
 from sdjax_engine.denoising.traced import WithLoras
-from sdjax_engine.lane.rows import (
-    Occupants,
-    ProgramForm,
-    RowIndices,
-    SeatGrid,
-    Spans,
-    Stretch,
-    chosen,
-    row_indices,
-    stretches,
-)
+from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
+
+Newcomers = Newcomer[npt.NDArray[Any]]
+"""The inputs of one newcomer for each device."""
+
+Spans = Mapping[int, tuple[int, int]]
+"""The evaluations of a run, from start up to, not including, stop, by seat."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class ProgramForm:
+    """How many rows a program computes on each device, and whether its pictures may use LoRAs.
+
+    Forms are ordered by their cost.
+    """
+
+    rows: int
+    loras: bool
+
+    def __str__(self) -> str:
+        """Return the form for the report: "1 row", "4 rows without LoRAs"."""
+        return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
+
+
+class RowIndices(NamedTuple):
+    """The rows of all devices and the seats of these rows; both are counted from the device's first."""
+
+    seats: npt.NDArray[np.int32]  # (devices · seats,), ascending on each device
+    rows: npt.NDArray[np.int32]  # (devices · rows,), each seat · halves + half
+    start: npt.NDArray[np.int32]  # (devices · seats,)
+    stop: npt.NDArray[np.int32]  # (devices · seats,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeatGrid:
+    """The seats of a lane: how many devices, seats on each device, and texts of each seat."""
+
+    devices: int
+    seats_per_device: int
+    halves: int
+
+    @property
+    def rows_per_device(self) -> int:
+        """How many rows all seats of a device have together."""
+        return self.seats_per_device * self.halves
+
+    def device_of(self, seat: int) -> int:
+        """Return the device that a seat is on."""
+        return seat // self.seats_per_device
+
+    def waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
+        """Divide seats into waves of at most one for each device: device → seat."""
+        waves: list[dict[int, int]] = []
+        for seat in seats:
+            device = self.device_of(seat)
+            wave = next((wave for wave in waves if device not in wave), None)
+            if wave is None:
+                waves.append(wave := {})
+            wave[device] = seat
+        return waves
+
+    @property
+    def suits_all(self) -> ProgramForm:
+        """The form that suits every run."""
+        return ProgramForm(rows=self.rows_per_device, loras=True)
+
+    def further_forms(self, *, loras: bool) -> list[ProgramForm]:
+        """Return the other forms, the cheapest first.
+
+        Their numbers of rows are the powers of two and all rows, with and without LoRAs if `loras` adapt the
+        UNet.
+        """
+        most = self.rows_per_device
+        sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
+        with_or_without = (False, True) if loras else (True,)
+        return [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Occupant:
+    """What runs must know of the picture in a seat.
+
+    `adapted` says that it uses LoRAs, `guided` of each evaluation whether it is guided; later evaluations are
+    not.
+    """
+
+    adapted: bool = False
+    guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def is_guided(self, evaluation: int) -> bool:
+        """Whether an evaluation needs the row of the negative prompt."""
+        return evaluation < len(self.guided) and bool(self.guided[evaluation])
+
+
+Occupants = Mapping[int, Occupant]
+"""The pictures by their seats."""
+
+
+def newcomers_by_device(
+    wave: Mapping[int, int], newcomers: Mapping[int, Prepared], nobody: Newcomers, grid: SeatGrid
+) -> Newcomers:
+    """Return the inputs of each device: of the newcomer in the seat of the `wave`, or of `nobody`."""
+    inputs: Newcomers = jax.tree.map(np.copy, nobody)
+    for device, seat in wave.items():
+        one = newcomers[seat]
+        inputs.seat[device] = seat % grid.seats_per_device
+        inputs.seed[device] = one.request.seed
+        for number, variation in enumerate(one.request.variations):
+            inputs.variation_seeds[device, number] = variation.seed
+            inputs.variation_strengths[device, number] = variation.strength
+        inputs.init_noise_sigma[device] = one.init_noise_sigma
+        inputs.init_latent_scale[device] = one.init_latent_scale
+        inputs.time_ids[device] = one.time_ids
+        inputs.lora_rows[device], inputs.lora_scales[device] = one.loras
+        inputs.rows[device] = one.rows
+    return inputs
+
+
+def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
+    """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
+    _, lora_scales = one.loras
+    return Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Consecutive evaluations of a run during which the same seats are `guided`."""
+
+    spans: Spans
+    guided: frozenset[int] = frozenset()
+
+    @property
+    def length(self) -> int:
+        """How many evaluations the longest span has."""
+        return max((stop - start for start, stop in self.spans.values()), default=0)
+
+    def rows_of(self, seat: int, halves: int) -> range:
+        """Return the rows of a seat, each seat · halves + half."""
+        end = (seat + 1) * halves
+        return range(end - (halves if seat in self.guided else 1), end)
+
+
+def stretches(spans: Spans, occupants: Occupants) -> list[Stretch]:
+    """Divide a run into stretches, one after another: one ends where a seat ends or its guidance changes."""
+    longest = max((stop - start for start, stop in spans.values()), default=0)
+    found = []
+    for guidance, alike in groupby(range(longest), lambda offset: guidance_at(offset, spans, occupants)):
+        offsets = list(alike)
+        parts = {
+            seat: (spans[seat][0] + offsets[0], min(spans[seat][1], spans[seat][0] + offsets[-1] + 1))
+            for seat in guidance
+        }
+        found.append(
+            Stretch(spans=parts, guided=frozenset(seat for seat, guided in guidance.items() if guided))
+        )
+    return found
+
+
+def guidance_at(offset: int, spans: Spans, occupants: Occupants) -> dict[int, bool]:
+    """Return the seats that make an evaluation at this offset of a run, and whether it is guided."""
+    return {
+        seat: seat in occupants and occupants[seat].is_guided(start + offset)
+        for seat, (start, stop) in spans.items()
+        if start + offset < stop
+    }
+
+
+def chosen(
+    ready: Collection[ProgramForm], stretch: Stretch, adapted: Collection[int], grid: SeatGrid, *, apart: bool
+) -> dict[ProgramForm, list[int]]:
+    """Return the devices of each form: the cheapest form that suits them.
+
+    The pictures in the seats `adapted` use LoRAs. Devices that are not `apart` share one program.
+    """
+    counts: Counter[int] = Counter()
+    for seat in stretch.spans:
+        counts[grid.device_of(seat)] += len(stretch.rows_of(seat, grid.halves))
+    with_loras = {grid.device_of(seat) for seat in stretch.spans if seat in adapted}
+    found: dict[ProgramForm, list[int]] = {}
+    for group in [[device] for device in range(grid.devices)] if apart else [list(range(grid.devices))]:
+        rows, loras = max(counts[device] for device in group), not with_loras.isdisjoint(group)
+        form = min(form for form in ready if form.rows >= rows and form.loras >= loras)
+        found.setdefault(form, []).extend(group)
+    return found
+
+
+def row_indices(stretch: Stretch, rows: int, grid: SeatGrid) -> RowIndices:
+    """Return the layout of a program of so many rows on each device.
+
+    Of each device it has as many seats as rows, at most all seats: those of the stretch, then the first other
+    seats, which make no evaluations. Spare rows repeat the last text of the first of these seats. If a device
+    has more rows in the stretch, only the first ones are laid out.
+    """
+    count = min(rows, grid.seats_per_device)
+    seats, texts = [], []
+    for device in range(grid.devices):
+        first = device * grid.seats_per_device
+        running = sorted(seat for seat in stretch.spans if grid.device_of(seat) == device)[:count]
+        others = (seat for seat in range(first, first + grid.seats_per_device) if seat not in running)
+        computed = sorted([*running, *islice(others, count - len(running))])
+        needed = [row for seat in running for row in stretch.rows_of(seat, grid.halves)][:rows]
+        spare = (computed[0] + 1) * grid.halves - 1
+        seats.append(computed)
+        texts.append([row - first * grid.halves for row in (*needed, *[spare] * (rows - len(needed)))])
+    of_all = np.array(seats, np.int32)
+    spans = np.array([[stretch.spans.get(seat, (0, 0)) for seat in computed] for computed in seats], np.int32)
+    return RowIndices(
+        seats=(of_all - np.arange(grid.devices, dtype=np.int32)[:, None] * grid.seats_per_device).ravel(),
+        rows=np.array(texts, np.int32).ravel(),
+        start=spans[..., 0].ravel(),
+        stop=spans[..., 1].ravel(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.errors import DevicesFailed, in_bytes
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.request import Lane
-from sdjax_engine.wording import in_bytes
 
 
 class NoRoom(Exception):

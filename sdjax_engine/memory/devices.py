@@ -12,8 +12,7 @@ import jax
 import numpy.typing as npt
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from sdjax_engine.errors import DevicesFailed
-from sdjax_engine.wording import first_line
+from sdjax_engine.errors import DevicesFailed, first_line
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
 DOT_MERGER = "xla_gpu_dot_merger_threshold_mb"

@@ -17,7 +17,7 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
-from sdjax_engine.weights.contents import TEXT_ENCODERS
+from sdjax_engine.weights.checkpoint import TEXT_ENCODERS
 from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
 from sdjax_engine.weights.lora_names import LayerPath
 

@@ -11,15 +11,15 @@ from PIL import Image as Pictures
 
 from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
 from sdjax_engine.compiling.per_device import Shares, call_on
-from sdjax_engine.denoising import judging
+from sdjax_engine.denoising.traced import classify
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
-from sdjax_engine.memory.owner import Owner
-from sdjax_engine.models.attention_backend import found_backend
-from sdjax_engine.models.vit_pixels import ViTPreprocessing
-from sdjax_engine.scores import PictureScores
-from sdjax_engine.weights.picture_classifier import LoadedClassifier
+from sdjax_engine.memory.residency import Owner
+from sdjax_engine.models.attention_kernels import found_backend
+from sdjax_engine.models.pixels import ViTPreprocessing
+from sdjax_engine.request import PictureScores
+from sdjax_engine.weights.companions import LoadedClassifier
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,7 @@ def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) 
     component = loaded.component
     program = compiler.compile(
         f"{name} classify",
-        partial(judging.classify, component.blueprint),
+        partial(classify, component.blueprint),
         component.parameters,
         devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
         specs=(REPLICATED, BY_SEAT),

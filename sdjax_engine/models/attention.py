@@ -16,9 +16,8 @@ from flax import nnx
 from jax import Array
 
 from sdjax_engine.models.activations import gelu
-from sdjax_engine.models.attention_backend import CPU, found_backend
 from sdjax_engine.models.attention_choice import AttentionShape, Backend, choose
-from sdjax_engine.models.attention_kernels import KERNELS
+from sdjax_engine.models.attention_kernels import CPU, KERNELS, found_backend
 from sdjax_engine.models.cross_attention_inputs import Context, KeyValues, Projection
 from sdjax_engine.models.layers import GroupNorm, LayerNorm, Shared, linear
 

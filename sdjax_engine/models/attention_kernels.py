@@ -1,22 +1,119 @@
-"""The attention kernels; all take queries, keys and values `(n, length, heads, width of a head)`.
+"""The attention kernels, and which of them work on this process's devices.
 
-Scores and softmax are float32 in each kernel. The result of a row depends on that row only.
+All take queries, keys and values `(n, length, heads, width of a head)`. Scores and softmax are float32 in
+each kernel. The result of a row depends on that row only.
+
+The kernels for TPUs, in Pallas, take heads narrower than 128 without padding. Padding the heads to whole
+lanes before a kernel would take one pass each over queries, keys, values and result. Without it, the compiler
+pads them in registers, which have the width of the lanes anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sdjax_engine.models import attention_pallas
-from sdjax_engine.models.attention_choice import ACCELERATOR_SCORES, CPU_SCORES, Kernel
+from sdjax_engine.errors import first_line
+from sdjax_engine.models.attention_choice import (
+    ACCELERATOR_SCORES,
+    CPU_SCORES,
+    FUSED_KERNELS,
+    PALLAS_LEAST_QUERIES,
+    AttentionForm,
+    Backend,
+    Kernel,
+)
 from sdjax_engine.models.cross_attention_inputs import KeyValues
+
+LANES = 128
+BLOCK = 512
+"""Queries and keys of a block of scores, at most."""
+BLOCK_BYTES = 2**20
+"""Bytes of a block's queries in all heads, at most."""
+
+
+def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """JAX's flash attention (Dao et al. 2022), for whole blocks of 128 queries and keys, without lengths."""
+    check_not_causal(causal)
+    from jax.experimental.pallas.ops.tpu import flash_attention as library  # noqa: PLC0415 - slow to import
+
+    width = queries.shape[-1]
+    spare = 0 if width <= LANES else -width % LANES  # the library takes wider heads in whole lanes only
+    by_head = (
+        jnp.pad(each.swapaxes(1, 2), ((0, 0), (0, 0), (0, 0), (0, spare)))
+        for each in (queries, keys_values.keys, keys_values.values)
+    )
+    q, k, v = by_head  # (n, heads, length, width)
+    block_q, block_k = (block_of(each.shape[2], BLOCK) for each in (q, k))
+    blocks = library.BlockSizes(block_q=block_q, block_k_major=block_k, block_k=block_k, block_b=1)
+    attended: Array = library.flash_attention(q, k, v, sm_scale=width**-0.5, block_sizes=blocks)
+    return attended[..., :width].swapaxes(1, 2)
+
+
+def by_few_keys(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """Attention of whole blocks of 128 queries to few keys, such as a prompt's, all keys at once.
+
+    Heads lie side by side as the linear maps leave them, so that nothing is transposed, and the scores of a
+    block stay in the core. The weight of a key beyond a row's length is exactly zero.
+    """
+    check_not_causal(causal)
+    from jax.experimental import pallas  # noqa: PLC0415 - slow to import
+    from jax.experimental.pallas import tpu  # noqa: PLC0415
+
+    n, tokens, heads, width = queries.shape
+    count = keys_values.keys.shape[1]
+    lengths = keys_values.lengths
+    counts = (
+        jnp.full((n,), count, jnp.int32) if lengths is None else jnp.maximum(lengths, 1)
+    )  # lengths are 0 in empty seats
+    q, k, v = (each.reshape(n, -1, heads * width) for each in (queries, keys_values.keys, keys_values.values))
+    of_a_query = heads * width * q.dtype.itemsize
+    block = block_of(tokens, min(BLOCK, BLOCK * BLOCK // count, BLOCK_BYTES // of_a_query))
+    some_queries = pallas.BlockSpec((1, block, heads * width), lambda row, place, _: (row, place, 0))
+    all_keys = pallas.BlockSpec((1, count, heads * width), lambda row, _place, _: (row, 0, 0))
+    grid = tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(n, tokens // block),
+        in_specs=[some_queries, all_keys, all_keys],
+        out_specs=some_queries,
+    )
+    attended: Array = pallas.pallas_call(
+        partial(attend_block, width),
+        grid_spec=grid,
+        out_shape=jax.ShapeDtypeStruct(q.shape, q.dtype),
+        compiler_params=tpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
+    )(counts, q, k, v)
+    return attended.reshape(queries.shape)
+
+
+def attend_block(  # noqa: PLR0917 - Pallas gives them by place
+    width: int, counts: Any, queries: Any, keys: Any, values: Any, attended: Any
+) -> None:
+    """Fill `attended` for a block of queries; arrays `(1, length, heads × width)`, but `counts` (n,)."""
+    from jax.experimental import pallas  # noqa: PLC0415 - slow to import
+
+    count = counts[pallas.program_id(0)]
+    for start in range(0, queries.shape[2], width):
+        head = slice(start, start + width)
+        q, k, v = queries[0, :, head], keys[0, :, head], values[0, :, head]
+        scores = width**-0.5 * jnp.einsum("td,sd->ts", q, k, preferred_element_type=jnp.float32)
+        counted = jax.lax.broadcasted_iota(jnp.int32, scores.shape, 1) < count
+        weights = jax.nn.softmax(jnp.where(counted, scores, -jnp.inf), axis=-1).astype(v.dtype)
+        summed = jnp.dot(weights, v, preferred_element_type=jnp.float32)
+        attended[0, :, head] = summed.astype(attended.dtype)
+
+
+def block_of(tokens: int, most: int) -> int:
+    """Return the largest multiple of `LANES` up to `most` that divides `tokens`; `LANES` at least."""
+    return next(size for size in range(max(most // LANES, 1) * LANES, 0, -LANES) if tokens % size == 0)
 
 
 def by_xla(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
@@ -56,18 +153,6 @@ def by_xla_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> 
 
     size = max(ACCELERATOR_SCORES // scores_of_a_query, 1)
     return in_parts(attend_part, queries.swapaxes(0, 1), size=size).swapaxes(0, 1)
-
-
-def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """JAX's flash attention for TPUs: whole blocks of queries and keys, without lengths."""
-    check_not_causal(causal)
-    return attention_pallas.by_flash(queries, keys_values)
-
-
-def by_few_keys(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """Attention of many queries to a prompt's keys on TPUs, without scores in main memory."""
-    check_not_causal(causal)
-    return attention_pallas.by_few_keys(queries, keys_values)
 
 
 def by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
@@ -155,3 +240,104 @@ KERNELS: Mapping[Kernel, Attend] = MappingProxyType(
         Kernel.BY_HEAD_IN_PARTS: by_head_in_parts,
     }
 )
+
+
+CPU = Backend(platform="cpu")
+WIDTHS = {"gpu": (256, 160, 128), "tpu": (512, 128)}
+"""Widest heads to try, the widest first: on GPUs Hopper's, SD 1.5's, and that of GPUs before Hopper."""
+NARROW = {"tpu": (40, 80, 160)}
+"""Narrower heads that must work too: on TPUs SD 1.5's, which do not fill the lanes."""
+TOKENS = {"gpu": 256, "tpu": PALLAS_LEAST_QUERIES}
+PROMPT, LONGEST, LENGTHS = 77, 231, (231, 77)
+"""Tokens in trials: of a picture, a prompt, a prompt of three chunks; how many of these count in each row."""
+TOLERANCE = 2e-2
+
+
+class Trial(NamedTuple):
+    """The smallest attention that shows whether a kernel works for a form and a width of heads."""
+
+    queries: Array
+    keys_values: KeyValues
+    causal: bool = False
+
+
+ProblemWith = Callable[[Kernel, Trial], str | None]
+"""Takes a kernel and a trial. Returns why the kernel fails, or None if it works."""
+
+
+@cache
+def found_backend() -> Backend:
+    """Return JAX's default platform, and the widest head that its fused kernel computes correctly.
+
+    The first call compiles and runs tiny programs if the platform is an accelerator.
+    """
+    platform = jax.default_backend()
+    if platform == "cpu":
+        return CPU
+    with ThreadPoolExecutor(1) as apart:  # a traced function may be the caller; another thread is not traced
+        return apart.submit(try_kernels, platform).result()
+
+
+def try_kernels(platform: str) -> Backend:
+    """Return the platform with the widest head that its fused kernels take, for each form."""
+    return tried(platform, kernel_problem)
+
+
+def tried(platform: str, problem_with: ProblemWith) -> Backend:
+    """Return the platform with the results of `problem_with`, which tries the kernel of each form."""
+    fused = FUSED_KERNELS.get(platform, {})
+    with ThreadPoolExecutor(max(len(fused), 1)) as pool:  # compiling takes seconds
+        found = pool.map(lambda form: widest_head(platform, form, problem_with), fused)
+        of_forms = dict(zip(fused, found, strict=True))
+    return Backend(
+        platform=platform,
+        widest={form: width for form, width in of_forms.items() if isinstance(width, int)},
+        refused={form: problem for form, problem in of_forms.items() if isinstance(problem, str)},
+    )
+
+
+def widest_head(platform: str, form: AttentionForm, problem_with: ProblemWith) -> int | str:
+    """Return the widest head that a form's kernel takes, or why it takes none."""
+    kernel = FUSED_KERNELS[platform][form]
+    problems = []
+    for width in WIDTHS[platform]:
+        narrow = [each for each in NARROW.get(platform, ()) if each < width]
+        trials = (trial(platform, form, each) for each in (width, *narrow))
+        problem = next(filter(None, (problem_with(kernel, each) for each in trials)), None)
+        if problem is None:
+            return width
+        problems.append(problem)
+    return problems[-1]
+
+
+def trial(platform: str, form: AttentionForm, width: int) -> Trial:
+    """Return noise in the shapes of a form, with enough queries for the platform's fused kernel."""
+    picture, prompt, long = (noise(2, length, 4, width) for length in (TOKENS[platform], PROMPT, LONGEST))
+    match form:
+        case AttentionForm.PICTURES:
+            return Trial(picture, KeyValues(picture, picture))
+        case AttentionForm.PROMPTS:
+            return Trial(picture, KeyValues(prompt, prompt))
+        case AttentionForm.PROMPTS_WITH_LENGTHS:
+            return Trial(picture, KeyValues(long, long, jnp.asarray(LENGTHS, jnp.int32)))
+        case AttentionForm.TEXTS:
+            return Trial(prompt, KeyValues(prompt, prompt), causal=True)
+
+
+def kernel_problem(kernel: Kernel, inputs: Trial) -> str | None:
+    """Return one line that says why this kernel fails, or None if its result equals XLA's."""
+
+    def compute(kernel: Kernel) -> np.ndarray:
+        attend = jax.jit(KERNELS[kernel], static_argnames="causal")
+        return np.asarray(attend(inputs.queries, inputs.keys_values, causal=inputs.causal), np.float32)
+
+    try:
+        error = float(np.abs(compute(kernel) - compute(Kernel.XLA)).max())
+    except Exception as refusal:  # noqa: BLE001 - whatever a kernel dies of, there is another one
+        return first_line(refusal)
+    return None if error <= TOLERANCE else f"its results are off by {error:.1e}"
+
+
+def noise(*shape: int) -> Array:
+    """Standard noise in bfloat16 from a fixed seed."""
+    return jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.bfloat16)

@@ -1,12 +1,19 @@
-"""Reading a component's config.json: defaults for missing keys, an error for unsupported values."""
+"""Reading the config.json of each network but the UNet: values checked, and completed by defaults.
+
+Nothing here imports flax: a start whose programs are all kept builds no network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.wording import quoted
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.errors import UnreadableCheckpoint, quoted
+from sdjax_engine.models.activations import activation
 
 Config = Mapping[str, Any]
 MOST = 2**31 - 1
@@ -110,3 +117,263 @@ def check_divisible(model: str, *, widths: tuple[int, ...], parts: tuple[int, ..
 
 def as_tuple(value: Any) -> Any:
     return tuple(as_tuple(each) for each in value) if isinstance(value, list) else value
+
+
+TEXT_ENCODER = "CLIPTextModel"
+PROJECTED_TEXT_ENCODER = "CLIPTextModelWithProjection"
+UNKNOWN_END = 2
+TEXT_DEFAULTS: Config = {
+    "vocab_size": 49408,
+    "hidden_size": 512,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 8,
+    "max_position_embeddings": 77,
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+    "eos_token_id": 49407,
+    "projection_dim": 512,
+}
+TEXT_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "model_type": ("clip_text_model",),
+    "use_attention_mask": (None, False),
+}
+
+
+def settle_text_config(config: Config) -> dict[str, Any]:
+    """Return the values that a `CLIPTextModel` is built from; raises UnreadableCheckpoint.
+
+    Other keys belong to the tokenizer or to the reference's library; they are ignored.
+    """
+    return settle_as(TEXT_ENCODER, config)
+
+
+def settle_projected_text_config(config: Config) -> dict[str, Any]:
+    """Return the values that a `CLIPTextModelWithProjection` is built from; raises UnreadableCheckpoint."""
+    return settle_as(PROJECTED_TEXT_ENCODER, config)
+
+
+def settle_as(model: str, config: Config) -> dict[str, Any]:
+    supported = TEXT_SUPPORTED | {"architectures": (model,)}
+    values = settle(config, model=model, defaults=TEXT_DEFAULTS, supported=supported, strict=False)
+    refuse(
+        model,
+        [] if type(values["eos_token_id"]) is int else [f"eos_token_id={quoted(values['eos_token_id'])}"],
+    )
+    check_layers(model, key="num_hidden_layers", value=values["num_hidden_layers"])
+    activation(values["hidden_act"], model=model)
+    check_divisible(
+        model, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
+    )
+    return values
+
+
+SAFETY_CHECKER = "StableDiffusionSafetyChecker"
+CONCEPTS, SPECIAL_CARE = 17, 3
+Numbers = TypeVar("Numbers", jax.Array, npt.NDArray[np.float32])
+DIGITS = 3  # the reference decides on rounded scores
+CHECKER_DEFAULTS: Config = {"projection_dim": 512}
+VISION_DEFAULTS: Config = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "image_size": 224,
+    "patch_size": 32,
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+}
+
+
+def settle_safety_checker_config(config: Config) -> dict[str, Any]:
+    """Return the values that the network is built from: `projection_dim` and the checked `vision_config`.
+
+    Old files repeat `vision_config` as `vision_config_dict`; `vision_config_dict` takes precedence. Raises
+    UnreadableCheckpoint for unsupported values.
+    """
+    supported = {"architectures": (SAFETY_CHECKER,), "model_type": ("clip",)}
+    values = settle(
+        config, model=SAFETY_CHECKER, defaults=CHECKER_DEFAULTS, supported=supported, strict=False
+    )
+    vision = config.get("vision_config_dict") or config.get("vision_config") or {}
+    return values | {"vision_config": settle_vision_config(vision)}
+
+
+def settle_vision_config(config: Config) -> dict[str, Any]:
+    supported = {"model_type": ("clip_vision_model",), "num_channels": (3,)}
+    values = settle(config, model=SAFETY_CHECKER, defaults=VISION_DEFAULTS, supported=supported, strict=False)
+    sizes = ("image_size", "patch_size")
+    refuse(SAFETY_CHECKER, [f"{key}={quoted(values[key])}" for key in sizes if type(values[key]) is not int])
+    check_layers(SAFETY_CHECKER, key="num_hidden_layers", value=values["num_hidden_layers"])
+    activation(values["hidden_act"], model=SAFETY_CHECKER)
+    check_divisible(
+        SAFETY_CHECKER, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
+    )
+    return values
+
+
+def is_found(scores: Numbers) -> Any:
+    """Whether each score means that its concept is in the picture: positive after rounding to `DIGITS`."""
+    return scores.round(DIGITS) > 0
+
+
+AUTOENCODER = "AutoencoderKL"
+AUTOENCODER_DEFAULTS: Config = {
+    "act_fn": "silu",
+    "block_out_channels": (64,),
+    "down_block_types": ("DownEncoderBlock2D",),
+    "force_upcast": True,
+    "in_channels": 3,
+    "latent_channels": 4,
+    "latents_mean": None,
+    "latents_std": None,
+    "layers_per_block": 1,
+    "mid_block_add_attention": True,
+    "norm_num_groups": 32,
+    "out_channels": 3,
+    "sample_size": 32,
+    "scaling_factor": 0.18215,
+    "up_block_types": ("UpDecoderBlock2D",),
+    "use_post_quant_conv": True,
+    "use_quant_conv": True,
+}
+AUTOENCODER_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "down_block_types": ("DownEncoderBlock2D",),
+    "up_block_types": ("UpDecoderBlock2D",),
+    "in_channels": (3,),
+    "out_channels": (3,),
+    "shift_factor": (None, 0),
+}
+
+
+def settle_vae_config(config: Config) -> dict[str, Any]:
+    """Return the values that the network is built from; raises UnreadableCheckpoint."""
+    values = settle(config, model=AUTOENCODER, defaults=AUTOENCODER_DEFAULTS, supported=AUTOENCODER_SUPPORTED)
+    lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
+    check_lengths(AUTOENCODER, count=len(values["block_out_channels"]), lists=lists)
+    check_layers(AUTOENCODER, key="layers_per_block", value=values["layers_per_block"])
+    spread = {key: values[key] for key in ("latents_mean", "latents_std")}
+    if set(spread.values()) != {None}:
+        channels = values["latent_channels"]
+        wrong = [key for key, each in spread.items() if not isinstance(each, tuple) or len(each) != channels]
+        refuse(AUTOENCODER, [f"{key}={quoted(spread[key])}" for key in wrong])
+    return values
+
+
+TINY_AUTOENCODER = "AutoencoderTiny"
+WIDTHS, BLOCKS = "decoder_block_out_channels", "num_decoder_blocks"
+TINY_DEFAULTS: Config = {
+    "act_fn": "relu",
+    WIDTHS: (64, 64, 64, 64),
+    "latent_channels": 4,
+    BLOCKS: (3, 3, 3, 1),
+    "out_channels": 3,
+    "scaling_factor": 1.0,
+    "upsample_fn": "nearest",
+    "upsampling_scaling_factor": 2,
+}
+TINY_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "out_channels": (3,),
+    "shift_factor": (None, 0),
+    "upsample_fn": ("nearest",),
+    "upsampling_scaling_factor": (2,),
+}
+TINY_UNUSED = frozenset(
+    {
+        "block_out_channels",
+        "encoder_block_out_channels",
+        "force_upcast",
+        "in_channels",
+        "latent_magnitude",
+        "latent_shift",
+        "num_encoder_blocks",
+    }
+)
+
+
+def settle_autoencoder_tiny_config(config: Config) -> dict[str, Any]:
+    """Return the values that the decoder is built from; raises UnreadableCheckpoint."""
+    values = settle(
+        config, model=TINY_AUTOENCODER, defaults=TINY_DEFAULTS, supported=TINY_SUPPORTED, unused=TINY_UNUSED
+    )
+    lists = (WIDTHS, BLOCKS)
+    refuse(
+        TINY_AUTOENCODER,
+        [f"{key}={quoted(values[key])}" for key in lists if not isinstance(values[key], tuple)],
+    )
+    check_lengths(TINY_AUTOENCODER, count=len(values[WIDTHS]), lists={BLOCKS: values[BLOCKS]})
+    check_layers(TINY_AUTOENCODER, key=BLOCKS, value=values[BLOCKS])
+    if len(set(values[WIDTHS])) != 1:  # no layer of the reference changes the width
+        refuse(TINY_AUTOENCODER, [f"{WIDTHS}={quoted(values[WIDTHS])}"])
+    if not values["scaling_factor"] > 0:
+        refuse(TINY_AUTOENCODER, [f"scaling_factor={quoted(values['scaling_factor'])}"])
+    return values
+
+
+def factor_of(values: Config) -> int:
+    """Return the pixels of a picture per latent pixel, along one side."""
+    return int(2 ** (len(values[WIDTHS]) - 1))
+
+
+CLASSIFIER = "ViTForImageClassification"
+MOST_LABELS = 1000
+LABELS = "id2label"
+CLASSIFIER_DEFAULTS: Config = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "image_size": 224,
+    "patch_size": 16,
+    "qkv_bias": True,
+    LABELS: {},
+}
+CLASSIFIER_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "architectures": (CLASSIFIER,),
+    "model_type": ("vit",),
+    "num_channels": (3,),
+    "problem_type": (None, "single_label_classification"),
+    "qkv_bias": (True, False),
+}
+
+
+def settle_vit_config(config: Config) -> dict[str, Any]:
+    """Return the values that the network is built from; raises UnreadableCheckpoint."""
+    values = settle(
+        config, model=CLASSIFIER, defaults=CLASSIFIER_DEFAULTS, supported=CLASSIFIER_SUPPORTED, strict=False
+    )
+    sizes = ("image_size", "patch_size", "hidden_size", "intermediate_size", "num_attention_heads")
+    refuse(CLASSIFIER, [f"{key}={quoted(values[key])}" for key in sizes if not is_count(values[key])])
+    if not is_count(values["num_hidden_layers"]):
+        refuse(CLASSIFIER, [f"num_hidden_layers={quoted(values['num_hidden_layers'])}"])
+    check_layers(CLASSIFIER, key="num_hidden_layers", value=values["num_hidden_layers"])
+    activation(values["hidden_act"], model=CLASSIFIER)
+    check_divisible(
+        CLASSIFIER, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
+    )
+    check_divisible(CLASSIFIER, widths=(values["image_size"],), parts=(values["patch_size"],), what="patches")
+    if not has_labels(values[LABELS]):
+        refuse(CLASSIFIER, [f"{LABELS}={quoted(values[LABELS])}"])
+    return values
+
+
+def labels_of(values: Config) -> tuple[str, ...]:
+    """Return the labels of a settled configuration, in the order of the network's outputs."""
+    named = {int(number): str(label) for number, label in values[LABELS].items()}
+    return tuple(named[number] for number in range(len(named)))
+
+
+def is_count(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def has_labels(named: object) -> bool:
+    """Whether each of 2 to 1000 outputs has a label, and no two have the same."""
+    if not isinstance(named, Mapping) or not 2 <= len(named) <= MOST_LABELS:
+        return False
+    numbers = {str(number) for number in named}
+    return numbers == {str(number) for number in range(len(named))} and len(
+        {str(label) for label in named.values()}
+    ) == len(named)

@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.activations import Activation
-from sdjax_engine.models.attention_backend import found_backend
+from sdjax_engine.models.attention_kernels import found_backend
 
 PIXELS_OF_A_PART, MOST_PARTS = 256, 256
 Adapter = Callable[[Array], Array]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from sdjax_engine.errors import quoted
 from sdjax_engine.models.config import (
     Config,
     check_divisible,
@@ -14,7 +15,6 @@ from sdjax_engine.models.config import (
     refuse,
     settle,
 )
-from sdjax_engine.wording import quoted
 
 NAME = "UNet2DConditionModel"
 TIME_IDS = 6  # the original size, the crop's corner and the target size: two numbers each

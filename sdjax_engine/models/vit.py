@@ -9,10 +9,9 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.models.activations import activation
 from sdjax_engine.models.attention import attend
-from sdjax_engine.models.config import Config
+from sdjax_engine.models.config import CLASSIFIER, LABELS, Config, settle_vit_config
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.models.layers import LayerNorm, Shared, conv, linear, parameter
-from sdjax_engine.models.vit_config import LABELS, NAME, settle_vit_config
 
 
 class ViTForImageClassification(nnx.Module):
@@ -96,7 +95,7 @@ class ViTLayer(nnx.Module):
         self.layernorm_after = LayerNorm(width, shared, eps=eps)
         self.intermediate = Dense(width, inner, shared)
         self.output = Dense(inner, width, shared)
-        self.act = activation(values["hidden_act"], model=NAME)
+        self.act = activation(values["hidden_act"], model=CLASSIFIER)
 
     def __call__(self, x: Array) -> Array:
         x = x + self.attention(self.layernorm_before(x))

@@ -5,9 +5,20 @@ Only `weighting.py`, which runs on the device, imports JAX.
 
 from __future__ import annotations
 
-from sdjax_engine.prompts.emphasis import MAX_WEIGHT, Piece, Prompt, clean, parse_emphasis, read_prompt
 from sdjax_engine.prompts.known_words import unknown_words
-from sdjax_engine.prompts.tokenizer import TokenizedText, Tokenizer, Tokens, padded_text, tokens_of_each
+from sdjax_engine.prompts.tokenizer import (
+    MAX_WEIGHT,
+    Piece,
+    Prompt,
+    TokenizedText,
+    Tokenizer,
+    Tokens,
+    clean,
+    padded_text,
+    parse_emphasis,
+    read_prompt,
+    tokens_of_each,
+)
 
 __all__ = [
     "MAX_WEIGHT",

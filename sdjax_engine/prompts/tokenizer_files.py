@@ -8,9 +8,8 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
 from sdjax_engine.json_files import read_json
-from sdjax_engine.wording import first_line, quoted
 
 DEFAULT_LENGTH = 77
 MOST_ADDED = 10_000

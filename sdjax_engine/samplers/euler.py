@@ -1,4 +1,4 @@
-"""Euler's method on the probability-flow ODE: Karras et al. 2022 (arXiv 2206.00364), without churn."""
+"""Euler's and Heun's methods: Karras et al. 2022 (arXiv 2206.00364), without churn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from pydantic import Field
 
 from sdjax_engine.samplers.schedules import (
     Array,
+    Beta,
+    Off,
+    SchedulerConfig,
+    SigmaConfig,
     alpha_sigma,
+    exploding_ladder,
     exponential_sigmas,
+    initial_sigma,
+    spaced_sigmas,
     training_sigmas,
     x_0_weights,
 )
-from sdjax_engine.samplers.sigmas import SigmaConfig, exploding_ladder, initial_sigma
 from sdjax_engine.samplers.tables import REST, Evaluation, Level, Mix, Table
 
 
@@ -73,3 +79,62 @@ def exploding_evaluation(
     p, q = x_0_weights(prediction_type, alpha=alpha, sigma=sigma_vp)
     level = Level(1.0, sigma) if level is None else level
     return Evaluation(level=level, t=t, s=alpha, p=p * alpha, q=q, x=x, r=r)
+
+
+class EulerAncestral(SchedulerConfig):
+    """`EulerAncestralDiscreteScheduler`, on x = x_0 + σ·eps; the last step adds no noise."""
+
+    reference: ClassVar[str] = "EulerAncestralDiscreteScheduler"
+
+    prediction_type: Literal["epsilon", "v_prediction"] = "epsilon"
+    rescale_betas_zero_snr: bool = False
+
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
+        """Return the table."""
+        trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
+        timesteps, sigmas = spaced_sigmas(self, trained, num_inference_steps)
+        sigmas = np.append(sigmas, 0.0)
+        evaluations = []
+        for t, sigma, sigma_next in zip(timesteps, sigmas[:-1], sigmas[1:], strict=True):
+            sigma_up = sigma_next * (1 - (sigma_next / sigma) ** 2) ** 0.5
+            sigma_down = (sigma_next**2 - sigma_up**2) ** 0.5
+            x = to_goal(sigma, sigma_down, up=sigma_up)
+            evaluations.append(exploding_evaluation(self.prediction_type, t, sigma, x=x))
+        return Table.of(evaluations[begin:], init_noise_sigma=initial_sigma(self, sigmas))
+
+
+class Heun(SigmaConfig):
+    """`HeunDiscreteScheduler`, on x = x_0 + σ·eps; n steps take 2n - 1 evaluations, the last is Euler's.
+
+    A kept pixel has the noise level of each evaluation's σ, also within a step. The second evaluation steps
+    from the saved first x, into which nothing is blended.
+    """
+
+    reference: ClassVar[str] = "HeunDiscreteScheduler"
+
+    beta_start: Beta = 0.00085
+    beta_end: Beta = 0.012
+    prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
+    clip_sample: Off = False
+
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
+        """Return the table."""
+        timesteps, sigmas = exploding_ladder(self, training_sigmas(self), num_inference_steps)
+        goals = np.append(sigmas[1:], 0.0)
+        evaluations: list[Evaluation] = []
+        for index in range(begin, len(sigmas)):
+            sigma, goal = sigmas[index], goals[index]
+            evaluations.append(self._evaluation(timesteps[index], sigma, to_goal(sigma, goal), save=True))
+            if goal > 0:
+                evaluations.append(self._evaluation(timesteps[index + 1], goal, second_try(sigma, goal)))
+        return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
+
+    def _evaluation(self, t: float, sigma: float, x: Mix, *, save: bool = False) -> Evaluation:
+        """Return a row; with `save`, r becomes the x before this evaluation, for the next row."""
+        return exploding_evaluation(self.prediction_type, t, sigma, x=x, r=Mix(x=1.0) if save else REST)
+
+
+def second_try(sigma: float, goal: float) -> Mix:
+    """Return x' from the saved x by the mean of the slopes (x - x_0)/σ at the two ends of the step."""
+    half = (goal - sigma) / 2
+    return Mix(x=half / goal, r=1 + half / sigma, h=[-half / goal, -half / sigma])

@@ -7,9 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from sdjax_engine.samplers.config import Off
-from sdjax_engine.samplers.schedules import Array
-from sdjax_engine.samplers.sigmas import SigmaConfig
+from sdjax_engine.samplers.schedules import Array, Off, SigmaConfig
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 

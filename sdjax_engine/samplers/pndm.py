@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sdjax_engine.samplers.config import SchedulerConfig
-from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps
+from sdjax_engine.samplers.schedules import SchedulerConfig, alphas_cumprod, spaced_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 FIRST_WEIGHTS = (

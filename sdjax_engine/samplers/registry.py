@@ -8,19 +8,14 @@ from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.request import Sampler
-from sdjax_engine.samplers.config import SchedulerConfig, unchosen_keys
-from sdjax_engine.samplers.ddim import DDIM
-from sdjax_engine.samplers.ddpm import DDPM
-from sdjax_engine.samplers.dpmpp_2m import DPMpp2M, DPMpp2MKarras, DPMpp2MSDE, DPMpp2MSDEKarras
-from sdjax_engine.samplers.dpmpp_sde import DPMppSDE
-from sdjax_engine.samplers.euler import Euler
-from sdjax_engine.samplers.euler_ancestral import EulerAncestral
+from sdjax_engine.samplers.ddim import DDIM, DDPM
+from sdjax_engine.samplers.dpmpp import DPMpp2M, DPMpp2MKarras, DPMpp2MSDE, DPMpp2MSDEKarras, DPMppSDE
+from sdjax_engine.samplers.euler import Euler, EulerAncestral, Heun
 from sdjax_engine.samplers.flow_euler import FlowEuler
-from sdjax_engine.samplers.heun import Heun
-from sdjax_engine.samplers.lcm import LCM
+from sdjax_engine.samplers.lcm import LCM, TCD
 from sdjax_engine.samplers.pndm import PNDM
+from sdjax_engine.samplers.schedules import SchedulerConfig, unchosen_keys
 from sdjax_engine.samplers.tables import Table
-from sdjax_engine.samplers.tcd import TCD
 from sdjax_engine.samplers.unipc import UniPC
 
 SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(

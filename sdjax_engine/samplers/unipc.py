@@ -7,16 +7,17 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from sdjax_engine.samplers.config import Off
 from sdjax_engine.samplers.schedules import (
     Array,
+    Off,
+    SigmaConfig,
     alpha_sigma,
     eps_weights,
+    multistep_timesteps,
     sigma_to_timestep,
     training_sigmas,
     x_0_weights,
 )
-from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 # The reference replaces solver types of other schedulers by its own nearest type.

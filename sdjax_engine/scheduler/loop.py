@@ -5,8 +5,22 @@ One turn serves one lane:
     take seats, plan ─► queue a run ─► queue the decoding of the pictures that it finishes
     ─► only then wait for the run before this one, tell its progress, answer with its pictures
 
-So the devices always have the next run while the host waits. The `RequestTable` knows where each request is.
-Every call of the devices goes through the `Watchdog`.
+So the devices always have the next run while the host waits. Each request that is not answered is in one
+place that its state names:
+
+    WAITING             in the queue of its lane
+    SEATED              in a seat of its lane
+    IN_FLIGHT, DECODED  among the pictures of one batch
+
+Lanes have fair shares of the devices' time, by how many images want it: start-time fair queueing (Goyal, Vin
+and Cheng 1996), as in the bot's queue. The tag of a lane grows by the seconds that it was served, divided by
+the seats that its requests want, and the lane with the smallest tag is served next: one image of a rare lane
+has the share of one seat, and never waits for ever. Where a lane's model must first be moved to the devices,
+the lane served now is kept until it is ahead by a multiple of what the move costs.
+
+The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
+With free seats the next run is therefore queued only just before the run in flight ends, as estimated from
+the latest runs. While requests wait, no seat is free earlier anyway: the next run is queued at once.
 
 An error of the devices may show when a run is queued, when its end is waited for, or when a picture is read.
 Every request that the error can have touched is started again once, and alone, so that an image that breaks
@@ -18,32 +32,341 @@ and this is not counted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.errors import EngineError, PaintingFailed
-from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.verdicts import Verdicts, why_no_picture
+from sdjax_engine.errors import EngineError, PaintingFailed, first_line
+from sdjax_engine.lane.device_lane import Picture, Verdicts, why_no_picture
+from sdjax_engine.lane.programs import Estimates
+from sdjax_engine.lane.runs import Run
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums, moving_mean
-from sdjax_engine.scheduler.next_run import RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
-from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.previews import Previews
-from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
-from sdjax_engine.scheduler.seats import Readiness
-from sdjax_engine.scheduler.watchdog import Watchdog
-from sdjax_engine.wording import first_line
+from sdjax_engine.scheduler.lane_queue import (
+    LaneQueue,
+    Placement,
+    Previews,
+    Readiness,
+    RunLimits,
+    Span,
+    Sums,
+    moving_mean,
+)
+from sdjax_engine.scheduler.pending import PendingRequest, State
+
+
+@dataclass(kw_only=True)
+class BatchTimes:
+    """How long the host took to queue a batch, and whether the devices waited for it.
+
+    The move of the model's parameters began at `moved_at`; None without a move. `queueing` is how many
+    seconds the host took for all of the batch, `dispatching` those for its evaluations alone. It is `late`
+    where the devices had finished all earlier work before its admission or its evaluations were queued.
+    `idle_after` says that the devices were idle after this batch, because the next one was late.
+    """
+
+    moved_at: float | None = None
+    queueing: float | None = None
+    dispatching: float = 0.0
+    late: bool = False
+    idle_after: bool = False
+
+
+@dataclass(kw_only=True, eq=False)
+class InFlightBatch:
+    """Work that the devices have and the host has not waited for: a run with the pictures that it finishes.
+
+    `estimates` are those of the `previewed` seats after the run, None in most runs. Without a `run` it is the
+    decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
+    it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
+    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. It is `uneven` where
+    some devices start it later than others, because they decode first.
+    """
+
+    queue: LaneQueue
+    queued_at: float
+    spans: list[Span[PendingRequest]] = field(default_factory=list)
+    evaluations: int = 0
+    run: Run | None = None
+    estimates: Estimates | None = None
+    previewed: list[int] = field(default_factory=list)
+    pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
+    times: BatchTimes = field(default_factory=BatchTimes)
+    landed: bool = False
+    wanted: int = 1
+    charged: float = 0.0
+    uneven: bool = False
+
+    def share_out(self, seconds: float) -> None:
+        """Divide the time of the devices, that of empty seats too, among the batch's requests by their rows.
+
+        The time of decoding alone is divided equally. Each of several devices took `seconds`.
+        """
+        parts = {
+            span.request: span.stop
+            - span.start
+            + int(span.request.prepared.guided[span.start : span.stop].sum())
+            for span in self.spans
+        } or dict.fromkeys(self.pictures, 1)
+        each = seconds * self.queue.devices / max(1, sum(parts.values()))
+        for pending, part in parts.items():
+            pending.device_seconds += each * part
+
+
+class RequestTable:
+    """The open lanes, and the requests by the queues and batches that they are in; one thread changes it.
+
+    `present` are all requests of the table, wherever they are.
+    """
+
+    def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
+        self.queues = dict(queues)
+        self.in_flight: deque[InFlightBatch] = deque()
+        self.preparing: InFlightBatch | None = None
+        self.present: dict[PendingRequest, None] = {}
+
+    def open(self, queue: LaneQueue) -> None:
+        """Serve one more lane."""
+        self.queues[queue.lane] = queue
+
+    def close(self, lane: Lane) -> None:
+        """Stop serving a lane, and free its seats; it must have no requests and not be in `busy_lanes`."""
+        if (queue := self.queues.pop(lane, None)) is not None:
+            queue.device.free()
+
+    @property
+    def busy_lanes(self) -> set[Lane]:
+        """The lanes of which the devices still have work."""
+        return {batch.queue.lane for batch in self.every_batch()}
+
+    def join(self, pending: PendingRequest) -> None:
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
+        self.present[pending] = None
+        seats, evaluations = self.queues[pending.lane].seats, pending.prepared.evaluations
+        if pending.seconds_of_first_pass is not None:
+            seats.rejoin([(pending, evaluations)], alone=False)
+        else:
+            seats.join(pending, evaluations)
+
+    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> list[Placement[PendingRequest]]:
+        """Give free seats to the requests that have waited longest, and decide what the run of a batch does.
+
+        Requests that it finishes go from their seats to the batch. Returns those that have just got a seat.
+        """
+        seats, now = batch.queue.seats, batch.queued_at
+        placements = seats.take_seats()
+        batch.spans = seats.plan_run(limits)
+        batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
+        for placement in placements:
+            placement.request.seated_at = now
+            placement.request.move(State.SEATED)
+        for span in batch.spans:
+            if span.last:
+                batch.pictures[span.request] = None
+                span.request.move(State.IN_FLIGHT)
+        return placements
+
+    def launch(self, batch: InFlightBatch) -> None:
+        """Put a batch that has been prepared behind those in flight."""
+        self.preparing = None
+        self.in_flight.append(batch)
+
+    def land(self, batch: InFlightBatch) -> None:
+        """Note that the devices have done a batch's work.
+
+        The batch is forgotten when its last picture has left it.
+        """
+        for pending in batch.pictures:
+            pending.move(State.DECODED)
+        batch.landed = True
+        self._forget_done()
+
+    def remove(self, pending: PendingRequest) -> None:
+        """Take a request out of the place where it is; nothing for one that is not here."""
+        if pending not in self.present:
+            return
+        del self.present[pending]
+        self._take_from_batches([pending])
+        if pending.state is not State.DECODED:
+            self.queues[pending.lane].seats.leave(pending)
+
+    def decode_alone(self, pictures: Mapping[PendingRequest, Picture], queue: LaneQueue, now: float) -> None:
+        """Move requests to a batch of their own, in which their latents are decoded."""
+        self._take_from_batches(pictures)
+        for pending in pictures:
+            queue.seats.leave(pending)
+            pending.move(State.IN_FLIGHT)
+        self.in_flight.append(InFlightBatch(queue=queue, queued_at=now, pictures=dict(pictures)))
+
+    def restart(self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool) -> None:
+        """Put requests back at the front of their queue; those to be painted `alone` share no run."""
+        self._take_from_batches(requests)
+        for pending in requests:
+            pending.decoded_again = False
+            pending.move(State.WAITING)
+        first = [(pending, pending.prepared.evaluations) for pending in requests]
+        queue.seats.rejoin(first, alone=alone)
+
+    def empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> list[PendingRequest]:
+        """Take every request from the seats of a lane and from its `lost` batches, and return them.
+
+        The caller restarts or removes each of them.
+        """
+        requests = [pending for batch in lost for pending in batch.pictures]
+        requests += queue.clear_seats()
+        self.in_flight = deque(batch for batch in self.in_flight if batch not in lost)
+        if self.preparing in lost:
+            self.preparing = None
+        return requests
+
+    def every_batch(self) -> Iterator[InFlightBatch]:
+        """Yield the batches in flight and the batch that is being prepared."""
+        yield from self.in_flight
+        if self.preparing is not None:
+            yield self.preparing
+
+    def batches_of(self, queue: LaneQueue) -> list[InFlightBatch]:
+        """Return the batches of one lane."""
+        return [batch for batch in self.every_batch() if batch.queue is queue]
+
+    def _take_from_batches(self, requests: Iterable[PendingRequest]) -> None:
+        for pending in requests:
+            for batch in self.every_batch():
+                batch.pictures.pop(pending, None)
+        self._forget_done()
+
+    def _forget_done(self) -> None:
+        """Forget the batches whose work is done and whose pictures have all left."""
+        self.in_flight = deque(each for each in self.in_flight if not each.landed or each.pictures)
+
+
+AnyLane = TypeVar("AnyLane", bound=Hashable)
+Answer = TypeVar("Answer")
+
+MOVES_AHEAD = 4.0
+"""A lane is served for this many times the seconds of a move before another model takes its place."""
+RUNS_AHEAD = 1
+"""How many runs are queued on the devices while the host waits for an earlier run."""
+RUNS_AHEAD_OF_MANY = 2
+"""The same with so many seats that a request finishes in nearly every run, and the devices decode."""
+RUNS_AHEAD_WHILE_WAITING = 2
+"""The same while requests wait, on one device."""
+RUNS_AHEAD_WHILE_WAITING_ON_SEVERAL = 3
+"""The same on several devices, of which one may be late several times in a row."""
+MANY_SEATS = 128
+MARGIN = 2.0
+"""The next run is queued this many times the seconds of queueing before the run in flight ends."""
+AT_ONCE = float("-inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """The demand of a lane: how many seats, at least 1, and the seconds until its model is on the devices."""
+
+    seats: int
+    move_seconds: float = 0.0
+
+
+class LaneShares(Generic[AnyLane]):
+    """Counts how much of the devices' time each lane has had."""
+
+    def __init__(self) -> None:
+        self._tags: dict[AnyLane, float] = {}
+        self._now = 0.0
+        self._served: AnyLane | None = None
+
+    def choose(self, demands: Mapping[AnyLane, Demand]) -> AnyLane:
+        """Return the lane to serve next; there must be at least one."""
+        for lane in demands:
+            self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
+        chosen = min(demands, key=lambda lane: self._tags[lane])
+        served = self._served
+        if served is not None and served in demands and self._stays(served, demands, chosen):
+            chosen = served
+        self._served = chosen
+        self._now = min(self._tags[lane] for lane in demands)
+        self._tags = {lane: tag for lane, tag in self._tags.items() if lane in demands or tag > self._now}
+        return chosen
+
+    def charge(self, lane: AnyLane, seconds: float, seats: int) -> None:
+        """Count `seconds` of the devices' time on a lane that wants `seats`; less than 0 takes some back."""
+        self._tags[lane] = self._tags.get(lane, self._now) + seconds / seats
+
+    def _stays(self, served: AnyLane, demands: Mapping[AnyLane, Demand], chosen: AnyLane) -> bool:
+        ahead = (self._tags[served] - self._tags[chosen]) * demands[served].seats
+        return ahead < MOVES_AHEAD * demands[chosen].move_seconds
+
+
+def runs_ahead(queue: LaneQueue | None) -> int:
+    """Return how many runs stay queued while the host waits for an earlier one; the last is this lane's."""
+    if queue is None:
+        return 0
+    if queue.seats.line:
+        several = queue.on_several_devices
+        return RUNS_AHEAD_WHILE_WAITING_ON_SEVERAL if several else RUNS_AHEAD_WHILE_WAITING
+    return RUNS_AHEAD_OF_MANY if len(queue.seats) >= MANY_SEATS else RUNS_AHEAD
+
+
+def next_run_at(
+    in_flight: Sequence[InFlightBatch], landed_at: float, ready: Mapping[LaneQueue, Readiness]
+) -> float:
+    """Return when to queue the next run: at once, or shortly before the only batch in flight ends.
+
+    The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. The next run
+    is delayed only where no other lane could use the devices meanwhile.
+    """
+    if len(in_flight) != 1:
+        return AT_ONCE
+    [batch] = in_flight
+    if batch.run is None or batch.uneven or list(ready) != [batch.queue]:
+        return AT_ONCE
+    seconds = batch.queue.quickest_evaluation(batch.run.rows)
+    if seconds is None or not ready[batch.queue].open_to_newcomers:
+        return AT_ONCE
+    ends = max(batch.queued_at, landed_at) + batch.evaluations * seconds
+    return ends - MARGIN * (batch.queue.slowest_queueing.value or 0.0)
+
 
 logger = logging.getLogger(__name__)
+
+PATIENCE = 20.0
+"""How many times the usual duration of the work is waited for, besides `stuck_after`."""
 
 MOST_ATTEMPTS = 2
 OnFirstPass = Callable[[PendingRequest, Image], None]
 MOVING = 1.0  # seconds that moving a model to the devices takes, about
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
+
+
+class Watchdog:
+    """Watches one thread's calls of the devices: that thread uses `call`, another reads `is_overdue`.
+
+    `stuck_after` is in seconds; 0 means that no call takes too long.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], stuck_after: float) -> None:
+        self._clock = clock
+        self._stuck_after = stuck_after
+        self._until: float | None = None
+
+    def call(self, expected: float, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """Call the devices, which usually takes `expected` seconds; returns the result, raises the error."""
+        self._until = self._clock() + self._stuck_after + PATIENCE * expected
+        try:
+            return function(*arguments)
+        finally:
+            self._until = None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the call under way takes too long."""
+        until = self._until
+        return bool(self._stuck_after) and until is not None and self._clock() >= until
 
 
 class Scheduler:

@@ -11,15 +11,20 @@ import jax
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.errors import DevicesFailed, first_line
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Arrival, Residency
 from sdjax_engine.model.loaded import LoadedModel, arrays_of, check_sizes
 from sdjax_engine.model.loras import LoraBank
-from sdjax_engine.startup import picture_classifiers, preview_decoders
+from sdjax_engine.startup.companions import (
+    add_picture_classifiers,
+    add_preview_decoders,
+    check_labels,
+    read_classifier,
+    read_decoder,
+)
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 from sdjax_engine.weights.load import in_host_memory
-from sdjax_engine.wording import first_line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,10 +71,10 @@ def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) 
     """Read a model's classifier and preview decoder, and keep neither; raises UnreadableCheckpoint."""
     spec = read.spec
     if spec.picture_classifier is not None:
-        found = picture_classifiers.read_classifier(spec.picture_classifier, spec, config, compiler)
-        picture_classifiers.check_labels(spec, found.labels)
+        found = read_classifier(spec.picture_classifier, spec, config, compiler)
+        check_labels(spec, found.labels)
     if spec.preview_decoder is not None and config.preview_seconds:
-        preview_decoders.read_decoder(spec, config, read.checkpoint, compiler)
+        read_decoder(spec, config, read.checkpoint, compiler)
 
 
 def use_model(read: ReadModel, compiler: Compiler, residency: Residency) -> LoadedModel:
@@ -86,8 +91,8 @@ def use_companions(
 
     Models that `config` does not name already have theirs. Raises UnreadableCheckpoint and DevicesFailed.
     """
-    picture_classifiers.add_picture_classifiers(config, models, compiler, residency)
-    preview_decoders.add_preview_decoders(config, models, compiler, residency)
+    add_picture_classifiers(config, models, compiler, residency)
+    add_preview_decoders(config, models, compiler, residency)
 
 
 def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:

@@ -13,14 +13,12 @@ from sdjax_engine.model.loaded import check_guidance, check_sizes
 from sdjax_engine.model.loras import UNET, layer_shapes, read_all
 from sdjax_engine.model.prepare import Planner
 from sdjax_engine.samplers import pipeline_config
-from sdjax_engine.startup.picture_classifiers import check_labels
-from sdjax_engine.weights.checkpoint import scale_of
-from sdjax_engine.weights.contents import TEXT_ENCODERS, respaced
+from sdjax_engine.startup.companions import check_labels
+from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, respaced, scale_of
+from sdjax_engine.weights.companions import labels_at, load_preview_decoder
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
 from sdjax_engine.weights.load import in_host_memory, plans_of, read_contents
 from sdjax_engine.weights.networks import check_tensors
-from sdjax_engine.weights.picture_classifier import labels_at
-from sdjax_engine.weights.preview_decoder import load_preview_decoder
 
 
 @dataclass(frozen=True, kw_only=True)

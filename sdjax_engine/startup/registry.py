@@ -1,36 +1,112 @@
-"""The models and lanes of an engine, and the order in which lanes are made ready: the most used first."""
+"""The models and lanes of an engine, their change, and the order in which lanes are made ready.
+
+The most used lanes are made ready first. Other models are read first, then put in place of those that leave.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.errors import DevicesFailed, EngineClosed, EngineError
+from sdjax_engine.errors import DevicesFailed, EngineClosed, EngineError, first_line
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.programs import compile_begin
-from sdjax_engine.lane.rows import SeatGrid
+from sdjax_engine.lane.programs import LaneShapes, compile_begin
+from sdjax_engine.lane.runs import SeatGrid
 from sdjax_engine.lane.seat_count import open_lane
-from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.latent_rgb import colours_of
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Previews, Seats, suitable_seats
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.previews import Previews
-from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
-from sdjax_engine.startup.loading import load_models, refused_by_devices
-from sdjax_engine.startup.usage import Usage
+from sdjax_engine.startup.companions import free_picture_classifier
+from sdjax_engine.startup.loading import (
+    ReadModel,
+    check_companions,
+    load_models,
+    read_model,
+    refused_by_devices,
+    use_companions,
+    use_model,
+)
 from sdjax_engine.startup.warm_up import Step
-from sdjax_engine.wording import first_line
+
+FILE = "usage.json"
+HALF_LIFE = 3 * 24 * 3600.0  # seconds until a request counts half
+SECONDS_BETWEEN_WRITES = 300.0
+
+
+class Usage:
+    """How often each name was asked for; old requests count less. May be used from any thread.
+
+    The counts are kept in `folder` (None: not at all). A file that cannot be read or written is ignored.
+    """
+
+    def __init__(self, folder: Path | None, *, clock: Callable[[], float] = time.time) -> None:
+        self._file = None if folder is None else folder / FILE
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._written_at = clock()
+        self._counts = self._read()
+
+    def count(self, *names: str) -> None:
+        """Count a request for each of the names; written now and then."""
+        with self._lock:
+            now = self._clock()
+            for name in names:
+                self._counts[name] = self._counts.get(name, 0.0) + 1.0
+            due = now - self._written_at >= SECONDS_BETWEEN_WRITES
+        if due:
+            self.write()
+
+    def in_order(self, names: Sequence[str]) -> list[str]:
+        """Return the names by their counts, the largest first; equal counts keep their order."""
+        with self._lock:
+            counts = dict(self._counts)
+        return sorted(names, key=lambda name: -counts.get(name, 0.0))
+
+    def write(self) -> None:
+        """Keep the counts for the next start."""
+        if self._file is None:
+            return
+        with self._lock, suppress(OSError):
+            self._age()
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            part = self._file.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps({"at": self._written_at, "counts": self._counts}), encoding="utf-8")
+            part.replace(self._file)
+
+    def _age(self) -> None:
+        """Reduce every count by its age."""
+        now = self._clock()
+        left = math.exp2(min(0.0, self._written_at - now) / HALF_LIFE)
+        self._counts = {name: count * left for name, count in self._counts.items()}
+        self._written_at = now
+
+    def _read(self) -> dict[str, float]:
+        if self._file is None:
+            return {}
+        try:
+            stored = json.loads(self._file.read_text(encoding="utf-8"))
+            left = math.exp2(min(0.0, float(stored["at"]) - self._written_at) / HALF_LIFE)
+            return {str(name): float(count) * left for name, count in stored["counts"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return {}
+
 
 logger = logging.getLogger(__name__)
 
@@ -327,3 +403,88 @@ ADDITIONS = (
 def as_engine_error(error: Exception) -> EngineError:
     """Return the error with which the requests that wait for a failed lane are answered."""
     return error if isinstance(error, EngineError) else DevicesFailed(first_line(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Other models for an engine: `leaving` are removed or replaced, `arriving` are read and not in use."""
+
+    config: EngineConfig
+    leaving: frozenset[str]
+    arriving: tuple[ReadModel, ...] = field(repr=False)
+
+
+def read_change(registry: Registry, specs: Sequence[ModelSpec]) -> Change:
+    """Read the models that are new or have another spec; the models in use do not change.
+
+    Raises UnreadableCheckpoint, DevicesFailed and ValueError.
+    """
+    config = replace(registry.config, models=tuple(specs), lanes=None)
+    specs_before = (spec for spec in registry.config.models if spec.offer.model in registry.models)
+    before = {spec.offer.model: spec for spec in specs_before}
+    staying = {spec.offer.model for spec in specs if before.get(spec.offer.model) == spec}
+    arriving = []
+    with refused_by_devices():
+        for spec in specs:
+            if spec.offer.model not in staying:
+                read = read_model(spec, config, registry.compiler, registry.residency)
+                check_companions(read, config, registry.compiler)
+                arriving.append(read)
+    return Change(config=config, leaving=frozenset(before) - staying, arriving=tuple(arriving))
+
+
+def leaving_lanes(registry: Registry, change: Change) -> list[Lane]:
+    """Return the lanes of the models that leave."""
+    return [lane for lane in registry.lanes if lane.model in change.leaving]
+
+
+def release(registry: Registry, change: Change) -> None:
+    """Free the memory of the models that leave, whose lanes are closed; for the thread of the devices."""
+    staying = [model for name, model in registry.models.items() if name not in change.leaving]
+    for name in change.leaving & registry.models.keys():
+        discard(registry.models[name], staying)
+    for lane in leaving_lanes(registry, change):
+        registry.residency.release(lane)
+
+
+def discard(model: LoadedModel, others: Collection[LoadedModel]) -> None:
+    """Free the memory of a model, and that of its picture classifier where no other model uses it."""
+    model.release()
+    classifier = model.classifier
+    if classifier is not None and classifier not in [other.classifier for other in others]:
+        free_picture_classifier(classifier, model.residency)
+
+
+def arrived(registry: Registry, change: Change) -> tuple[Registry, Mapping[str, EngineError]]:
+    """Return the registry after the change, and the error of each model that cannot be used, by name."""
+    staying = {name: model for name, model in registry.models.items() if name not in change.leaving}
+    failures: dict[str, EngineError] = {}
+    new: dict[str, LoadedModel] = {}
+    for read in change.arriving:
+        name = read.spec.offer.model
+        try:
+            new[name] = _arrived(registry, change, read, staying | new)
+        except Exception as error:
+            logger.exception("%s cannot be used", name)
+            registry.compiler.tell(f"{name} cannot be used: {first_line(error)}")
+            failures[name] = as_engine_error(error)
+    found = staying | new
+    specs = tuple(spec for spec in change.config.models if spec.offer.model in found)
+    models = {spec.offer.model: found[spec.offer.model] for spec in specs}
+    return registry.changed(specs, models), failures
+
+
+def _arrived(
+    registry: Registry, change: Change, read: ReadModel, others: Mapping[str, LoadedModel]
+) -> LoadedModel:
+    """Take one model into use."""
+    name, residency = read.spec.offer.model, registry.residency
+    with refused_by_devices():
+        model = use_model(read, registry.compiler, residency)
+        config = replace(change.config, models=(read.spec,))
+        try:
+            use_companions(config, {**others, name: model}, registry.compiler, residency)
+        except Exception:
+            residency.owner.do(partial(discard, model, [*others.values()]))
+            raise
+    return model

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from sdjax_engine.compiling.compiler import CompilingStopped
 from sdjax_engine.errors import EngineClosed
-from sdjax_engine.scheduler.intake import Wanted
+from sdjax_engine.scheduler.thread import Wanted
 
 logger = logging.getLogger(__name__)
 

@@ -17,20 +17,177 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from jax.typing import DTypeLike
 
-from sdjax_engine.compiling.code_digest import source_digest
+from sdjax_engine.compiling.executables import source_digest
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.cache_file import Placed, Writer, is_complete, kept_arrays
-from sdjax_engine.weights.contents import files_of
-from sdjax_engine.weights.digests import Digests
-from sdjax_engine.weights.headers import Header, read_header
+from sdjax_engine.weights.checkpoint import files_of
 from sdjax_engine.weights.networks import NetworkPlan
+from sdjax_engine.weights.reading import aligned, read_file, read_into
+from sdjax_engine.weights.tensors import Header, read_header
+
+PART = 64 * 2**20  # bytes; the parts of a file are digested at the same time
+BLOCK = 2**20
+THREADS = 4
+SUFFIX = ".digest"
+KEEPS_CHANGE_TIME = os.name == "posix"
+SECONDS_UNTIL_SETTLED = 2.0
+"""A file that changed within this time before it was read may change again without a new change time."""
+
+FileStatus = list[int]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Digests:
+    """Digests of files, stored in `folder` between starts (None: not stored)."""
+
+    folder: Path | None
+    clock: Callable[[], float] = time.time
+    _known: dict[Path, tuple[FileStatus, str]] = field(default_factory=dict, init=False, repr=False)
+
+    def of(self, file: Path) -> str:
+        """Return a sha256 over the sha256 of each part of `file`; raises UnreadableCheckpoint."""
+        known = self._known.get(file)
+        if known is None:
+            known = self._known[file] = self._recalled(file) or self._read(file)
+        return known[1]
+
+    def is_unchanged(self, file: Path) -> bool:
+        """Return whether `file` is unchanged since `of` returned its digest; raises OSError."""
+        return self._known[file][0] == status_of(file)
+
+    def _recalled(self, file: Path) -> tuple[FileStatus, str] | None:
+        """Return the facts and the stored digest of `file`, or None if it may have changed."""
+        place = self._place(file)
+        if place is None:
+            return None
+        try:
+            stored = json.loads(place.read_text(encoding="ascii"))
+            status, digest = stored["facts"], stored["digest"]
+            return (status, str(digest)) if status == status_of(file) else None
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def _read(self, file: Path) -> tuple[FileStatus, str]:
+        begun = self.clock()
+        with read_file(file):
+            status = status_of(file)
+            with ThreadPoolExecutor(THREADS, thread_name_prefix="digest") as pool:
+                parts = pool.map(lambda start: digest_part(file, start), range(0, status[0], PART))
+                digest = hashlib.sha256(b"".join(parts)).hexdigest()
+            settled = begun - change_time(status) > SECONDS_UNTIL_SETTLED and status == status_of(file)
+        place = self._place(file)
+        if place is not None and settled:
+            with suppress(OSError):
+                remember(place, status, digest)
+        return status, digest
+
+    def _place(self, file: Path) -> Path | None:
+        """Return the path of the stored digest of `file`, or None if it cannot be stored."""
+        if self.folder is None or not KEEPS_CHANGE_TIME:
+            return None
+        return self.folder / f"{hashlib.sha256(os.fsencode(file.absolute())).hexdigest()[:20]}{SUFFIX}"
+
+
+def remember(place: Path, status: FileStatus, digest: str) -> None:
+    """Write a digest and the facts of its file to `place`; raises OSError."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f"{place.stem}.{os.getpid()}.part")
+    part.write_text(json.dumps({"facts": status, "digest": digest}), encoding="ascii")
+    part.replace(place)
+
+
+def status_of(file: Path) -> FileStatus:
+    """Return the size, inode, modification and change times of `file`; raises OSError."""
+    status = file.stat()
+    return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def change_time(status: FileStatus) -> float:
+    """Return the change time in `status`, in seconds since the epoch."""
+    return status[3] / 1e9
+
+
+def digest_part(file: Path, start: int) -> bytes:
+    """Return the sha256 of the `PART` bytes of `file` from `start` on; raises OSError."""
+    digest, view, left = hashlib.sha256(), memoryview(bytearray(BLOCK)), PART
+    with file.open("rb", buffering=0) as opened:
+        opened.seek(start)
+        while left and (count := opened.readinto(view[:left])):
+            digest.update(view[:count])
+            left -= count
+    return digest.digest()
+
+
+CODES = {"float32": "F32", "bfloat16": "BF16"}
+Placed = tuple[str, npt.NDArray[Any]]
+"""A parameter by its path with dots, which is also its name in the file."""
+
+
+def expected(plan: NetworkPlan) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the shape and the dtype's code of every tensor of a cache file."""
+    code = CODES[np.dtype(plan.dtype).name]
+    return {each.key: (each.shape, code) for each in plan.wanted.values()}
+
+
+def is_complete(header: Header, plan: NetworkPlan) -> bool:
+    """Return whether a file with this header holds the parameters of this network."""
+    return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
+
+
+def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed]:
+    """Yield every parameter, in the order of the file; raises UnreadableCheckpoint."""
+    with read_file(file) as opened:
+        for key, entry in sorted(header.entries.items(), key=lambda item: item[1].offset):
+            array = aligned(entry.shape, dtype)
+            read_into(array.reshape(-1).view(np.uint8), opened, entry.offset)
+            yield key, array
+
+
+class Writer:
+    """Writes the parameters of a network into `file`, in any order; raises OSError."""
+
+    def __init__(self, file: Path, plan: NetworkPlan) -> None:
+        described: dict[str, dict[str, object]] = {}
+        offsets: dict[str, int] = {}
+        offset = 0
+        for key, (shape, code) in expected(plan).items():
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(plan.dtype).itemsize
+            described[key] = {"dtype": code, "shape": shape, "data_offsets": (offset, offset + size)}
+            offsets[key] = offset
+            offset += size
+        text = json.dumps(described).encode()
+        text += b" " * (-len(text) % 8)
+        self._offsets = {key: 8 + len(text) + each for key, each in offsets.items()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._opened = file.open("wb", buffering=0)
+        self._opened.write(len(text).to_bytes(8, "little") + text)
+
+    def write(self, key: str, array: npt.NDArray[Any]) -> None:
+        """Write one parameter."""
+        view = array.reshape(-1).view(np.uint8).data
+        self._opened.seek(self._offsets[key])
+        while view:
+            view = view[self._opened.write(view) :]
+
+    def finish(self) -> None:
+        """Sync the file to the disk, and close it."""
+        os.fsync(self._opened.fileno())
+        self._opened.close()
+
+    def close(self) -> None:
+        """Close the file without syncing it."""
+        self._opened.close()
+
 
 LAYOUT = 1  # increase it when the content of files changes under the same names and shapes
 FOLDER = "weights"

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.contents import native_size_of, respaced
-from sdjax_engine.weights.file_names import Report
-from sdjax_engine.weights.files import find_source
-from sdjax_engine.weights.folder import read_config, read_index
-from sdjax_engine.weights.named_autoencoder import read_autoencoder
+from sdjax_engine.weights.checkpoint import native_size_of, respaced
+from sdjax_engine.weights.files import Report, find_source
+from sdjax_engine.weights.folder import read_autoencoder, read_config, read_index
 from sdjax_engine.weights.original.families import family_of
 from sdjax_engine.weights.original.single_file import own_scheduler, recognise
 

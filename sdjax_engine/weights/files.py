@@ -1,13 +1,75 @@
-"""Finding a checkpoint's files: the bundled demo, a folder in the diffusers layout, one file, or a hub id."""
+"""Finding files: of a checkpoint, of a network that is named besides it, and of CLIP's vocabulary.
+
+A checkpoint is the bundled demo, a folder in the diffusers layout, one file, or a hub id.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.file_names import INDEX, PICKLES, USUAL, HubOptions, Report, is_hub_id, stem_of
-from sdjax_engine.weights.headers import WHY_NO_PICKLES
+from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.weights.tensors import WHY_NO_PICKLES
+
+Report = Callable[[str], None]
+"""A callable that gets the progress of a download, line by line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubOptions:
+    """How files of the hub are fetched; the names are those of the hub's client.
+
+    `proxies` are addresses by protocol, such as {"https": "http://localhost:3128"}. They apply to the whole
+    process while files are fetched.
+    """
+
+    cache_dir: str | Path | None = None
+    local_files_only: bool = False
+    token: str | bool | None = field(default=None, repr=False)
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+USUAL = HubOptions()
+INDEX = "model_index.json"
+KNOWN_WORDS = "known_words.json"
+"""The words of a checkpoint that knows few: {"words": {language: [...]}, "also": [...]}."""
+
+PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
+TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
+TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
+_HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
+CHECKPOINT_FILES = (".safetensors", ".ckpt")
+STEMS = {
+    "text_encoder": TRANSFORMERS_STEM,
+    "text_encoder_2": TRANSFORMERS_STEM,
+    "unet": DIFFUSERS_STEM,
+    "vae": DIFFUSERS_STEM,
+    "safety_checker": TRANSFORMERS_STEM,
+}
+
+
+def is_hub_id(source: str) -> bool:
+    """Return whether `source` could be `owner/name` on the hub and no path."""
+    return _HUB_ID.fullmatch(source) is not None and not source.endswith(CHECKPOINT_FILES)
+
+
+def stem_of(component: str) -> str:
+    """Return the name of a component's weights, before `.safetensors`."""
+    return STEMS[component]
+
+
+def weight_patterns(component: str, variant: str | None) -> list[str]:
+    """Return the patterns of one component's safetensors, in one file or in shards."""
+    stem = f"{component}/{stem_of(component)}"
+    mark = f".{variant}" if variant else ""
+    shard = "-?????-of-?????"
+    return [f"{stem}{part}.safetensors" for part in dict.fromkeys((mark, f"{mark}{shard}", f"{shard}{mark}"))]
+
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parent.parent / "demo" / "checkpoint"
@@ -85,3 +147,49 @@ def shards(index: Path) -> tuple[Path, ...]:
     if missing:
         raise UnreadableCheckpoint(f"{index.parent} lacks the shards {', '.join(missing)}.")
     return paths
+
+
+def find_named_folder(source: str, files: Sequence[str], report: Report | None) -> Path:
+    """Return the local folder of `source`, downloading `files` (patterns) where it is a hub id.
+
+    Raises UnreadableCheckpoint.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists() or not is_hub_id(source):
+        *others, last = (name for name in files if "?" not in name)
+        raise UnreadableCheckpoint(
+            f"There is no folder “{source}”: name a folder with {', '.join(others)} and {last}, or a hub id."
+        )
+    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
+    return fetch(source, files, revision=None, report=report)
+
+
+HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source
+OPEN_CLIP_PAD = "!"  # its id is 0; CLIP pads prompts with the end token
+
+
+def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
+    """Return the tokenizer of a text encoder of the checkpoint `file`.
+
+    A folder called `name` or `tokenizer` beside the file is used before the hub, whose cache works without a
+    network. Raises UnreadableCheckpoint.
+    """
+    beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
+    folder = beside[0] if beside else download_vocabulary(file, report)
+    return Tokenizer.load(folder, pad=OPEN_CLIP_PAD if is_open_clip else None)
+
+
+def download_vocabulary(file: Path, report: Report | None) -> Path:
+    """Return the folder of the vocabulary in the hub's cache, downloaded if missing."""
+    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
+    try:
+        return fetch(HUB_ID, TOKENIZER_FILES, revision=None, report=report)
+    except UnreadableCheckpoint as error:
+        raise UnreadableCheckpoint(
+            f"{file} comes without a vocabulary, and that of {HUB_ID} cannot be fetched from the hub: put "
+            f"its tokenizer files into {file.parent / 'tokenizer'}."
+        ) from error

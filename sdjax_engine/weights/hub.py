@@ -23,9 +23,9 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import tqdm as hub_tqdm
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint, first_line
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.file_names import (
+from sdjax_engine.weights.files import (
     INDEX,
     STEMS,
     TEXT_FILES,
@@ -34,7 +34,6 @@ from sdjax_engine.weights.file_names import (
     Report,
     weight_patterns,
 )
-from sdjax_engine.wording import first_line
 
 SECONDS_BETWEEN_REPORTS = 2.0
 FORBIDDEN = (401, 403)

@@ -15,16 +15,25 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.models import convolution_kernels
-from sdjax_engine.weights.blueprint import Parameters
-from sdjax_engine.weights.cache import Cache
-from sdjax_engine.weights.cache_file import Placed
-from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
-from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, respaced
-from sdjax_engine.weights.file_names import USUAL, HubOptions, Report
-from sdjax_engine.weights.files import find_source
+from sdjax_engine.weights.cache import Cache, Placed
+from sdjax_engine.weights.checkpoint import (
+    TEXT_ENCODERS,
+    Checkpoint,
+    Component,
+    Contents,
+    TextEncoder,
+    check_together,
+    respaced,
+)
+from sdjax_engine.weights.files import USUAL, HubOptions, Report, find_source
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.networks import NetworkPlan, check_tensors, plan_network
+from sdjax_engine.weights.networks import (
+    NetworkPlan,
+    Parameters,
+    check_tensors,
+    ordered_by_output,
+    plan_network,
+)
 from sdjax_engine.weights.original.single_file import read_single_file
 from sdjax_engine.weights.reading import arrays
 
@@ -62,7 +71,7 @@ def load_checkpoint(
     `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
     float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
     to the devices; before the first, `expect` gets the bytes of all. With `by_output`, `put` gets kernels of
-    convolutions in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
+    convolutions in a GPU's order (`weights/networks.py`). Converted parameters are cached in
     `cache_dir`. `report` gets the progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in
     one sentence, for every fault.
     """
@@ -165,7 +174,7 @@ def fill(
     courier, shapes = Courier(put=put), dict[str, tuple[int, ...]]()
     for key, array in parameters(name, each, cache):
         shapes[key] = array.shape
-        courier.send(key, convolution_kernels.by_output(array) if by_output else array)
+        courier.send(key, ordered_by_output(array) if by_output else array)
     return Component(
         parameters=dict(sorted(courier.placed.items())),
         shapes=shapes,

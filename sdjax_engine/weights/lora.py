@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,107 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import safe_open
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.lora_bank import LayerShape
-from sdjax_engine.weights.file_names import is_hub_id
-from sdjax_engine.weights.headers import read_header
-from sdjax_engine.weights.lora_families import other_family
+from sdjax_engine.weights.files import is_hub_id
 from sdjax_engine.weights.lora_names import OF_PEFT, LayerPath, Role, other_kind, spellings, split_key
-from sdjax_engine.weights.lora_patterns import find_pattern
 from sdjax_engine.weights.reading import BYTES
-from sdjax_engine.weights.tensors import STORED_DTYPES, shorten
-from sdjax_engine.wording import first_line, quoted
+from sdjax_engine.weights.tensors import STORED_DTYPES, read_header, shorten
+
+NAME = re.compile(r"\^?[\w.-]+")
+DANGEROUS = re.compile(r"\)[*+?{]|\(\?")  # a repeated group, or flags, which could hide one
+MOST_REPEATS = 2  # each multiplies the time by the length of a path
+MOST_ALTERNATIVES = 4
+LONGEST = 400  # characters
+MOST_EXPRESSIONS = 8
+MOST_PATTERNS = 10_000
+
+
+def find_pattern(patterns: Collection[str], paths: Iterable[str]) -> str | None:
+    """Return the first of `patterns` that matches one of a layer's `paths`, or None.
+
+    Raises ValueError for expressions that could take long to match, and for invalid expressions.
+    """
+    if len(patterns) > MOST_PATTERNS:
+        raise ValueError(f"alpha_pattern has more than {MOST_PATTERNS} entries")
+    paths = tuple(paths)
+    names = {end for path in paths for end in ends(path)}
+    expressions = 0
+    for pattern in patterns:
+        if pattern in names:
+            return pattern
+        if NAME.fullmatch(pattern):
+            continue
+        expressions += 1
+        if expressions > MOST_EXPRESSIONS:
+            raise ValueError(f"alpha_pattern has more than {MOST_EXPRESSIONS} regular expressions")
+        matcher = compiled(pattern)
+        if any(matcher.fullmatch(path) for path in paths):
+            return pattern
+    return None
+
+
+def ends(path: str) -> Iterator[str]:
+    """Yield the names that match a layer: its path from each dot on, and, after a `^`, its whole path."""
+    yield f"^{path}"
+    parts = path.split(".")
+    for start in range(len(parts)):
+        yield ".".join(parts[start:])
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return the expression as peft matches it; raises ValueError."""
+    repeats = sum(map(pattern.count, "*+?{"))
+    if (
+        repeats > MOST_REPEATS
+        or pattern.count("|") > MOST_ALTERNATIVES
+        or len(pattern) > LONGEST
+        or DANGEROUS.search(pattern)
+    ):
+        raise ValueError(
+            f"the expression {quoted(pattern)} in alpha_pattern could take too long: name layers"
+        )
+    try:
+        return re.compile(rf"(.*\.)?({pattern})")
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{quoted(pattern)} in alpha_pattern is no regular expression") from error
+
+
+OF_WIDTH = {
+    768: "SD 1",
+    1024: "SD 2",
+    2048: "SDXL",
+}  # of the encoded prompt, which keys and values are made of
+OF_PROMPT = re.compile(r".*attn2[._](processor\.)?to_(k|v)")
+BY_NAMES = (
+    (re.compile(r"(lora_unet_|transformer\.|lora_transformer_).*(double_blocks|single_).*"), "Flux"),
+    (re.compile(r"(lora_unet_|diffusion_model\.).*joint_blocks.*"), "Stable Diffusion 3"),
+    (re.compile(r"(transformer\.|lora_transformer_).*"), "a transformer, such as Stable Diffusion 3 or Flux"),
+    (re.compile(r"(lora_te2_|text_encoder_2\.|lora_unet_(input|output|middle)_block).*"), "SDXL"),
+)
+
+
+def other_family(tensors: Mapping[str, tuple[int, ...]], shapes: Mapping[LayerPath, LayerShape]) -> list[str]:
+    """Return a clause with the family of a LoRA's tensors if the model is of another, else nothing."""
+    of_model = OF_WIDTH.get(
+        next((each.width_in for place, each in shapes.items() if OF_PROMPT.fullmatch(place.path)), 0)
+    )
+    of_lora = family_of_lora(tensors)
+    if of_lora is None or of_lora == of_model:
+        return []
+    return [f"it was made for {of_lora}" + (f", and the model is {of_model}" if of_model else "")]
+
+
+def family_of_lora(tensors: Mapping[str, tuple[int, ...]]) -> str | None:
+    """Return the family by the width of prompts or by the names of layers, or None if nothing shows it."""
+    for key, shape in tensors.items():
+        part = split_key(key)
+        if part and part[1] is Role.DOWN and len(shape) > 1 and OF_PROMPT.fullmatch(part[0]):
+            return OF_WIDTH.get(shape[1])
+    every = list(tensors)
+    return next((name for pattern, name in BY_NAMES if any(map(pattern.fullmatch, every))), None)
+
 
 OF_DIFFUSERS, ADAPTER = "pytorch_lora_weights.safetensors", "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"

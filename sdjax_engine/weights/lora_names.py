@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sdjax_engine.weights.original.unet import ALONE, RESNET
+from sdjax_engine.weights.original.networks import ALONE, RESNET
 
 KOHYA_PREFIXES = {
     "unet": ("lora_unet_",),

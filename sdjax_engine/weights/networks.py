@@ -1,30 +1,128 @@
-"""Networks: built from their configurations without memory, and checked against their tensors."""
+"""Networks: built from their configurations without memory, and checked against their tensors.
+
+A start with every program and parameter in the cache needs only the names and shapes of the parameters, which
+are in the cache file. Building a module imports flax, and takes a third of a second for an SDXL's UNet. It is
+delayed until a module is needed.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.models.autoencoder_tiny_config import settle_autoencoder_tiny_config
-from sdjax_engine.models.clip_text_config import settle_projected_text_config, settle_text_config
-from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
+from sdjax_engine.errors import UnreadableCheckpoint, first_line
+from sdjax_engine.models.config import (
+    settle_autoencoder_tiny_config,
+    settle_projected_text_config,
+    settle_safety_checker_config,
+    settle_text_config,
+    settle_vae_config,
+    settle_vit_config,
+)
+from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.unet_config import settle_unet_config
-from sdjax_engine.models.vae_config import settle_vae_config
-from sdjax_engine.models.vit_config import settle_vit_config
-from sdjax_engine.weights.blueprint import Blueprint, Layout, layout_of
-from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
-from sdjax_engine.wording import first_line
+from sdjax_engine.weights.tensors import Parameter, Stored, find_problems, reference_names
+
+if TYPE_CHECKING:
+    from flax import nnx
+
+KERNEL_AXES = 4
+BY_OUTPUT = (3, 0, 1, 2)
+BY_WINDOW = (1, 2, 3, 0)
+
+
+def ordered_by_output(parameter: Any) -> Any:
+    """Return a convolution's kernel as (channels out, height, width, channels in), others unchanged.
+
+    A kernel of four equal sizes is unchanged too, because `by_window` tells the order from the shape.
+    """
+    turned = tuple(parameter.shape[axis] for axis in BY_OUTPUT) if parameter.ndim == KERNEL_AXES else None
+    return parameter if turned in {None, parameter.shape} else parameter.transpose(BY_OUTPUT)
+
+
+def by_window(parameter: Any, wanted: Sequence[int]) -> Any:
+    """Undo `by_output`: return the parameter in its original order, in which it has the shape `wanted`."""
+    return parameter if tuple(parameter.shape) == tuple(wanted) else parameter.transpose(BY_WINDOW)
+
+
+Parameters = dict[str, jax.Array]
+"""A network's parameters by their paths with dots, a plain tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A network without memory, as flax splits it, and its parameters by the reference's names.
+
+    The graph definition's representation differs between processes.
+    """
+
+    graphdef: nnx.GraphDef[Any]
+    state: nnx.State[Any, Any]
+    parameters: Mapping[str, Parameter]
+
+
+def layout_of(network: nnx.Module) -> Layout:
+    """Return the layout of a network whose parameters have no memory."""
+    from flax import nnx  # noqa: PLC0415
+
+    graphdef, state = nnx.split(network)
+    shapes = ((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
+    return Layout(graphdef=graphdef, state=state, parameters=reference_names(shapes))
+
+
+class Blueprint:
+    """Makes one network's module; `make` returns its layout.
+
+    `make` may raise UnreadableCheckpoint for an impossible configuration.
+    """
+
+    def __init__(self, make: Callable[[], Layout]) -> None:
+        self._make = make
+
+    @property
+    def layout(self) -> Layout:
+        """The network's layout."""
+        return self._make()
+
+    def module(self, parameters: Mapping[str, Any]) -> Any:
+        """Return the module over these parameters, for use within one traced function.
+
+        Kernels of convolutions may be in a GPU's order (`weights/networks.py`).
+        """
+        from flax import nnx  # noqa: PLC0415
+
+        shapes = {each.key: each.shape for each in self.layout.parameters.values()}
+        laid = {key: by_window(array, shapes[key]) for key, array in parameters.items()}
+        return nnx.merge(self.layout.graphdef, nnx.restore_int_paths(nested(laid)))
+
+    def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
+        """Return the module over these parameters with LoRAs attached (see `models.lora.attach`)."""
+        from sdjax_engine.models.lora import attach  # noqa: PLC0415
+
+        return attach(self.module(parameters), bank, rows, scales)
+
+
+def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as nested dictionaries, with one level for each part of their paths."""
+    tree: dict[str, Any] = {}
+    for key, array in parameters.items():
+        *modules, leaf = key.split(".")
+        inner = tree
+        for module in modules:
+            inner = inner.setdefault(module, {})
+        inner[leaf] = array
+    return tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from jax.typing import DTypeLike
 
-from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.tensor_names import arrange
-from sdjax_engine.weights.tensors import Parameter, Stored
-from sdjax_engine.wording import first_line
+from sdjax_engine.errors import UnreadableCheckpoint, first_line
+from sdjax_engine.weights.tensors import Parameter, Stored, arrange
 
 Array = npt.NDArray[Any]
 NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {

@@ -1,15 +1,194 @@
-"""The tensor of each parameter in the files; both sides must match exactly."""
+"""The tensors of safetensors files, read from headers, and the parameter that each of them is.
+
+Parameters have the reference's paths, with three differences: a weight is called `kernel` (of linear maps
+and convolutions), `scale` (of norms) or `embedding`; kernels are (in, out) and (height, width, in, out), not
+(out, in) and (out, in, height, width) as in the reference; and a 1×1 convolution is a linear map. Files and
+configuration must match exactly.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from sdjax_engine.weights.headers import Header, read_header, read_numbers
-from sdjax_engine.weights.tensor_names import current_name, fits, reference_name, reference_shape
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes
+
+PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+POINTER_START = b"version https://git-lfs"
+LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
+NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """All tensors of a file by name, and the file's metadata."""
+
+    entries: Mapping[str, Entry]
+    notes: Mapping[str, str]
+
+
+def read_header(file: Path) -> Header:
+    """Return the header of a safetensors file; raises UnreadableCheckpoint for an incomplete file."""
+    check_start(file)
+    try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            if LONGEST_HEADER < length < file.stat().st_size:
+                raise UnreadableCheckpoint(f"{file} has a header of more than {in_bytes(LONGEST_HEADER)}.")
+            with safe_open(file, "np"):  # checks that the tensors fill the file exactly
+                described = json.loads(opened.read(length))
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        raise UnreadableCheckpoint(f"{file} is not a whole safetensors file: {first_line(error)}") from error
+    notes = described.pop("__metadata__", None) or {}
+    entries = {}
+    for name, each in described.items():
+        begin, end = each["data_offsets"]
+        entries[name] = Entry(
+            shape=tuple(each["shape"]), dtype=each["dtype"], offset=8 + length + begin, size=end - begin
+        )
+    return Header(entries=entries, notes=notes)
+
+
+def read_numbers(file: Path, entries: Mapping[str, Entry]) -> dict[str, float]:
+    """Return the tensors of one number each, by name; those of another count or dtype are left out.
+
+    Raises UnreadableCheckpoint.
+    """
+    kinds = {name: NUMBERS.get(each.dtype) for name, each in entries.items() if math.prod(each.shape) == 1}
+    found = {}
+    try:
+        with file.open("rb") as opened:
+            for name, kind in kinds.items():
+                if kind is not None:
+                    opened.seek(entries[name].offset)
+                    found[name] = float(np.frombuffer(opened.read(entries[name].size), kind)[0])
+    except (OSError, ValueError) as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+    return found
+
+
+def check_start(file: Path) -> None:
+    """Raise UnreadableCheckpoint for a file of another format, recognised by its first bytes."""
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(32)
+    except OSError as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+    if not start:
+        raise UnreadableCheckpoint(f"{file} is empty, and so not a whole safetensors file.")
+    if start.startswith(PICKLE_STARTS):
+        raise UnreadableCheckpoint(f"{file} is a pickle, and {WHY_NO_PICKLES}.")
+    if start.startswith(POINTER_START):
+        raise UnreadableCheckpoint(
+            f"{file} is a pointer of Git LFS, not a whole safetensors file: fetch it with `git lfs pull`."
+        )
+
+
+WEIGHT_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
+ONE_BY_ONE = frozenset({"conv_shortcut", "quant_conv", "post_quant_conv"})
+"""The linear maps that are convolutions in the reference."""
+OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
+OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
+
+
+def reference_name(path: Sequence[str | int]) -> str:
+    """Return the reference's name of the parameter at `path`."""
+    *modules, leaf = path
+    return ".".join([*map(str, modules), WEIGHT_LEAVES.get(str(leaf), str(leaf))])
+
+
+def current_name(model: str, name: str) -> str | None:
+    """Return the present name of a tensor in a file of a network of class `model`.
+
+    None for tensors that are not used: position ids, the encoder of a tiny autoencoder, and the pooler of a
+    classifier.
+    """
+    if name.endswith("embeddings.position_ids"):
+        return None
+    if model == "AutoencoderTiny":
+        return None if name.startswith("encoder.") else name
+    if model == "ViTForImageClassification":
+        return None if name.startswith("vit.pooler.") else name
+    if model == "CLIPTextModel":
+        return name.removeprefix("text_model.")
+    if model == "CLIPTextModelWithProjection":
+        inside = name.startswith(("text_model.", "text_projection."))
+        return name if inside else f"text_model.{name}"
+    if model == "StableDiffusionSafetyChecker":
+        return name.replace("vision_model.vision_model.", "vision_model.", 1)
+    if model == "AutoencoderKL":
+        return OLD_VAE_NAME.sub(lambda match: f"{match[1]}.{OLD_VAE_ATTENTION[match[2]]}.", name)
+    return name
+
+
+def saved_name(model: str, name: str) -> str:
+    """Return the name under which a file of a network of class `model` has the tensor `name`."""
+    if model == "CLIPTextModel":
+        return f"text_model.{name}"
+    if model == "StableDiffusionSafetyChecker":
+        return name.replace("vision_model.", "vision_model.vision_model.", 1)
+    return name
+
+
+def fits(shape: Sequence[int], ours: Sequence[int], leaf: str) -> bool:
+    """Return whether a tensor of `shape` in a file has the shape `ours` in this package's layout."""
+    return tuple(squeezed(shape, reference_shape(ours, leaf))) == tuple(reference_shape(ours, leaf))
+
+
+def reference_shape(ours: Sequence[int], leaf: str) -> tuple[int, ...]:
+    """Return the shape in the reference's layout of a parameter of the shape `ours`."""
+    if leaf != "kernel":
+        return tuple(ours)
+    *window, width_in, width_out = ours
+    return (width_out, width_in, *window)
+
+
+def squeezed(shape: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
+    """Return `shape` without the 1×1 window of a convolution if `like` is of a linear map."""
+    surplus = len(shape) - len(like)
+    if len(like) == 2 and surplus > 0 and all(size == 1 for size in shape[2:]):
+        return tuple(shape[:2])
+    return tuple(shape)
+
+
+def arrange(tensor: npt.NDArray[Any], ours: Sequence[int], leaf: str) -> npt.NDArray[Any]:
+    """Return a file's tensor in this package's layout."""
+    if leaf != "kernel":
+        return tensor
+    tensor = tensor.reshape(reference_shape(ours, leaf))
+    window = range(2, tensor.ndim)
+    return np.transpose(tensor, (*window, 1, 0))
+
+
+def reference_layout(array: npt.NDArray[Any], path: Sequence[str | int]) -> npt.NDArray[Any]:
+    """Return the parameter at `path` as a tensor in the reference's layout, the inverse of `arrange`."""
+    if path[-1] != "kernel":
+        return array
+    window = range(array.ndim - 2)
+    tensor = np.ascontiguousarray(np.transpose(array, (array.ndim - 1, array.ndim - 2, *window)))
+    is_convolution = tensor.ndim == 2 and str(path[-2]) in ONE_BY_ONE
+    return tensor[:, :, None, None] if is_convolution else tensor
+
 
 STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"})
 SCALE = ".scale_weight"  # ComfyUI's, beside a weight in 8 bits, whose values it multiplies

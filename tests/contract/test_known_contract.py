@@ -21,7 +21,7 @@ from bot.store.rows import hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from bot.store.rows.hashes import Hashes
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import PictureScores
 
 HERE, THERE, MINA, RAVI = 21, 22, 11, 12
 BY = By(actor_id=MINA, guild_id=HERE, reason="a leak")

@@ -22,10 +22,10 @@ from sdjax_engine.denoising.estimates import LONGEST_SIDE, pooled
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.models import autoencoder_tiny
+from sdjax_engine.models import autoencoders
 from sdjax_engine.request import Sampler
 from sdjax_engine.weights import load_checkpoint
-from sdjax_engine.weights.preview_decoder import load_preview_decoder
+from sdjax_engine.weights.companions import load_preview_decoder
 
 pytestmark = pytest.mark.parity
 
@@ -71,7 +71,7 @@ def test_a_decoder_of_true_size_is_the_references() -> None:
     with torch.no_grad():
         theirs = reference.decode(channels_first(latents)).sample
     without_encoder = torch.nn.ModuleDict({"decoder": reference.decoder})
-    ours = Filled(autoencoder_tiny.AutoencoderTiny, {}, without_encoder)
+    ours = Filled(autoencoders.AutoencoderTiny, {}, without_encoder)
     difference = relative_difference(ours(latents, call=lambda model, x: model.decode(x)), theirs)
     print(f"\ntiny autoencoder of true size: {difference:.1e}")
     assert difference <= BOUNDS["float32"]

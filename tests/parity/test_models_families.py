@@ -18,9 +18,9 @@ from checkpoints import FAMILIES, UNET, UNET_XL, VAE, build_tokenizer, randomise
 from flax import nnx
 from networks import Array, Filled, channels_first, noise, relative_difference
 
-from sdjax_engine.models.clip_text import CLIPTextModel, CLIPTextModelWithProjection
+from sdjax_engine.models.autoencoders import AutoencoderKL
+from sdjax_engine.models.clip import CLIPTextModel, CLIPTextModelWithProjection
 from sdjax_engine.models.unet import UNet2DConditionModel
-from sdjax_engine.models.vae import AutoencoderKL
 
 pytestmark = pytest.mark.parity
 

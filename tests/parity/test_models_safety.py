@@ -15,14 +15,14 @@ from networks import Array, Filled, channels_first, noise
 from PIL import Image
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels, settle_preprocessing
-from sdjax_engine.models.safety_checker import (
+from sdjax_engine.models.clip import (
     Scores,
     StableDiffusionSafetyChecker,
     adjusted,
     flagged,
 )
-from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
+from sdjax_engine.models.config import settle_safety_checker_config
+from sdjax_engine.models.pixels import Preprocessing, clip_pixels, settle_preprocessing
 
 pytestmark = pytest.mark.parity
 

@@ -16,9 +16,9 @@ import torch
 import transformers
 from networks import Filled, channels_first, noise, relative_difference
 
-from sdjax_engine.models.clip_text import CLIPTextModel
+from sdjax_engine.models.autoencoders import AutoencoderKL
+from sdjax_engine.models.clip import CLIPTextModel
 from sdjax_engine.models.unet import UNet2DConditionModel
-from sdjax_engine.models.vae import AutoencoderKL
 
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 

@@ -26,7 +26,7 @@ from sampler_reference import (
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, plan
 from sdjax_engine.samplers.ddim import DDIM
-from sdjax_engine.samplers.tcd import TCD
+from sdjax_engine.samplers.lcm import TCD
 
 pytestmark = [
     pytest.mark.parity,

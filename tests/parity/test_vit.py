@@ -16,9 +16,9 @@ from PIL import Image
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessorPil
 
 from sdjax_engine.model.picture_classifier import host_pixels
-from sdjax_engine.models.vit_config import labels_of, settle_vit_config
-from sdjax_engine.models.vit_pixels import settle_vit_preprocessing, vit_pixels
-from sdjax_engine.weights.picture_classifier import load_picture_classifier
+from sdjax_engine.models.config import labels_of, settle_vit_config
+from sdjax_engine.models.pixels import settle_vit_preprocessing, vit_pixels
+from sdjax_engine.weights.companions import load_picture_classifier
 
 pytestmark = pytest.mark.parity
 

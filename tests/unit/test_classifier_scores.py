@@ -9,8 +9,8 @@ import pytest
 
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.model.picture_classifier import PictureClassifier
-from sdjax_engine.models.vit_pixels import ViTPreprocessing
-from sdjax_engine.weights.picture_classifier import LoadedClassifier
+from sdjax_engine.models.pixels import ViTPreprocessing
+from sdjax_engine.weights.companions import LoadedClassifier
 
 NOTHING = cast("Any", None)
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sdjax_engine.lane.decoding import DecodeThread, call_directly
+from sdjax_engine.lane.device_lane import DecodeThread, call_directly
 
 DEADLINE = 30.0
 
@@ -68,7 +68,7 @@ def test_a_call_returns_and_raises_what_the_program_does(make: Callable[[], Call
 def test_a_decoding_that_hangs_does_not_hold_up_the_exit_of_the_process() -> None:
     script = """
 import time
-from sdjax_engine.daemon_thread import DaemonThread
+from sdjax_engine.compiling.per_device import DaemonThread
 
 DaemonThread("hangs").submit(time.sleep, 999)
 """

@@ -9,11 +9,10 @@ import pytest
 from scripted_devices import Script, ScriptedDevices, prepared
 
 from sdjax_engine.request import Image, Progress
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Watchdog
+from sdjax_engine.scheduler.thread import Watchdog
 
 RUN, FETCH = 4.0, 0.25  # seconds
 DEVICES = 2

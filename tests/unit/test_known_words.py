@@ -14,8 +14,7 @@ from sdjax_engine.demo.objects import LANGUAGES
 from sdjax_engine.demo.scenes import sample_scene
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.prompts import unknown_words
-from sdjax_engine.weights.file_names import KNOWN_WORDS
-from sdjax_engine.weights.files import DEMO_FOLDER
+from sdjax_engine.weights.files import DEMO_FOLDER, KNOWN_WORDS
 from sdjax_engine.weights.folder import read_known_words
 
 KNOWN = frozenset(

@@ -13,9 +13,10 @@ from sdjax_engine.scheduler.lane_queue import (
     LaneQueue,
     QuickestEvaluation,
     RecentQuantile,
+    RunLimits,
+    Seats,
 )
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import RunLimits, Seats
 
 
 def lane_on(devices: int, seats_per_device: int, **more: Any) -> Any:

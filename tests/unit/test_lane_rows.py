@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pytest
 
-from sdjax_engine.lane.rows import (
+from sdjax_engine.lane.runs import (
     Occupant,
     ProgramForm,
     SeatGrid,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdjax_engine.memory.ledger import Ledger, Need
+from sdjax_engine.memory.residency import Ledger, Need
 
 NAMES = ("a", "b", "c", "d")
 NEEDS = st.builds(Need, held=st.integers(0, 30), working=st.integers(0, 30))

@@ -7,7 +7,7 @@ import pytest
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
 from bot.domain.levels import Level, level_of
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import PictureScores
 
 LEVELS = {"drawing": Level.NONE, "swimwear": Level.MILD, "nude": Level.EXPLICIT, "gore": Level.EXTREME}
 

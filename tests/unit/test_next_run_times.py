@@ -7,11 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue
-from sdjax_engine.scheduler.next_run import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
+from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue, Readiness, Seats
+from sdjax_engine.scheduler.loop import AT_ONCE, MANY_SEATS, InFlightBatch, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.request_table import InFlightBatch
-from sdjax_engine.scheduler.seats import Readiness, Seats
 
 ROWS = 4
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scripted_devices import prepared
 
+from sdjax_engine.scheduler.lane_queue import Previews, Span
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.previews import Previews
-from sdjax_engine.scheduler.seats import Span
 
 RUN = 0.5  # seconds
 

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.device_lane import Work
-from sdjax_engine.lane.preview_program import Estimates
+from sdjax_engine.lane.device_lane import Picture, Work
+from sdjax_engine.lane.programs import Estimates
 from sdjax_engine.lane.runs import Run, are_ready
 
 LONG = 60_000  # turns of the loop; a second or so

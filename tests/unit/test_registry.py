@@ -16,8 +16,7 @@ from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
-from sdjax_engine.startup.registry import Registry, lanes, served_by_others
-from sdjax_engine.startup.usage import Usage
+from sdjax_engine.startup.registry import Registry, Usage, lanes, served_by_others
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 OFFER = Offer(

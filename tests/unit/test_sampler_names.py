@@ -6,8 +6,7 @@ import pytest
 
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import SAMPLER_LABELS
-from sdjax_engine.request import Sampler
-from sdjax_engine.sampler_aliases import SAMPLER_ALIASES, parse_sampler
+from sdjax_engine.request import SAMPLER_ALIASES, Sampler, parse_sampler
 
 
 @pytest.mark.parametrize(

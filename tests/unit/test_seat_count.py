@@ -15,8 +15,7 @@ from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.programs import LanePrograms
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.request import Lane
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)

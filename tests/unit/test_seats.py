@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.scheduler.seats import Readiness, RunLimits, Seats
+from sdjax_engine.scheduler.lane_queue import Readiness, RunLimits, Seats
 
 
 class SeatingMachine(RuleBasedStateMachine):

@@ -23,8 +23,7 @@ from bot.front.features import commands, menus
 from bot.texts.catalogue import LANGUAGES, Texts
 from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import SAMPLER_NAMES, Sampler
-from sdjax_engine.sampler_aliases import parse_sampler
+from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
 
 OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sdjax_engine.startup.usage import FILE, HALF_LIFE, SECONDS_BETWEEN_WRITES, Usage
+from sdjax_engine.startup.registry import FILE, HALF_LIFE, SECONDS_BETWEEN_WRITES, Usage
 
 NAMES = ["a", "b", "c", "d"]
 

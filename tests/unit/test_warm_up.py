@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.intake import Wanted
+from sdjax_engine.scheduler.thread import Wanted
 from sdjax_engine.startup.warm_up import Requests, Step, WarmUp
 
 DEADLINE = 20.0

@@ -13,8 +13,7 @@ from bot.generation_data.lora_tags import take_loras
 from bot.worker.opening import spec_of, with_defaults
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass
-from sdjax_engine.sampler_aliases import parse_sampler
+from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass, parse_sampler
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4

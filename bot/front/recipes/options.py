@@ -19,8 +19,7 @@ from bot.domain.sizes import nearest_size
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.texts.markup import tidy
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, same_shape
-from sdjax_engine.sampler_aliases import parse_sampler
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, parse_sampler, same_shape
 
 LORA = "lora"
 CHECKED = (

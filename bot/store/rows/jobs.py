@@ -18,8 +18,17 @@ from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Re
 from bot.domain.levels import Level
 from bot.store.database.database import of_row
 from bot.store.tables.queue import images, jobs
-from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import (
+    WHOLE,
+    Lora,
+    Offer,
+    PictureScores,
+    PromptFacts,
+    SafetyScores,
+    Sampler,
+    SecondPass,
+    Variation,
+)
 
 T = TypeVar("T")
 

@@ -1,11 +1,21 @@
-"""Facts of the family of a file in the original layout, which no tensor shows."""
+"""What no tensor of a file in the original layout shows: facts of its family, and what its UNet predicts.
+
+The prediction is by, in order of precedence: `NAME.yaml` beside the file, which is the configuration of the
+original code, the marks of training tools, and the step at which the training ended.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import yaml
+
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes, quoted
+from sdjax_engine.weights.tensors import Header, read_numbers, shorten
 
 CLIP, OPEN_CLIP = "quick_gelu", "gelu"
 SCHEDULE: dict[str, Any] = {
@@ -118,3 +128,121 @@ def latent_size(family: Family, scheduler: Mapping[str, Any], notes: Mapping[str
     predicts_noise = scheduler.get("prediction_type", "epsilon") == "epsilon"
     side = SD_1.side if family is SD_2 and predicts_noise else family.side
     return side // scale
+
+
+NOISE, V = "epsilon", "v_prediction"
+STEP = "global_step"
+LAST_STEP_OF_SD_2_BASE = 875_000  # by it the reference knows the form of SD 2 that predicts noise
+MOST_BYTES = 64 * 2**10
+PARAMETERIZATIONS = {"eps": NOISE, "v": V}
+
+
+def prediction_of(file: Path, header: Header) -> str | None:
+    """Return "epsilon" or "v_prediction", or None if nothing tells it; raises UnreadableCheckpoint."""
+    beside = file.with_suffix(".yaml")
+    if beside.is_file() and (prediction := prediction_in(beside)):
+        return prediction
+    noted = header.notes.get("modelspec.prediction_type", "")
+    if noted in ("v", V) or "v_pred" in header.entries:
+        return V
+    steps = {name: entry for name, entry in header.entries.items() if name == STEP}
+    ended = read_numbers(file, steps).get(STEP) if steps else None
+    return NOISE if noted == NOISE or ended == LAST_STEP_OF_SD_2_BASE else None
+
+
+def prediction_in(file: Path) -> str | None:
+    """Return the prediction by a configuration of the original code, or None for a configuration of SDXL's.
+
+    Raises UnreadableCheckpoint.
+    """
+    params = settings_in(file)
+    if "parameterization" not in params:
+        return None if "denoiser_config" in params else NOISE
+    prediction = PARAMETERIZATIONS.get(str(params["parameterization"]))
+    if prediction is None:
+        raise UnreadableCheckpoint(
+            f"{file}: parameterization is {quoted(params['parameterization'])}, which is not supported; "
+            f"known are {' and '.join(PARAMETERIZATIONS)}."
+        )
+    return prediction
+
+
+def settings_in(file: Path) -> Mapping[str, Any]:
+    """Return model.params of a configuration of the original code; raises UnreadableCheckpoint."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UnreadableCheckpoint(f"{file} has more than {in_bytes(MOST_BYTES)} of YAML.")
+        # This loader makes texts, lists and mappings only: no tags, no merged keys, whose number can explode.
+        content = yaml.load(data, yaml.BaseLoader)  # noqa: S506
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+    except RecursionError:
+        raise UnreadableCheckpoint(f"{file} is YAML that is nested too deep.") from None
+    for key in ("model", "params"):
+        content = content.get(key) if isinstance(content, Mapping) else None
+    if not isinstance(content, Mapping):
+        raise UnreadableCheckpoint(
+            f"{file} is no configuration of the original code: it has no model.params."
+        )
+    return content
+
+
+# Tensors that training and other programs add to the networks.
+BESIDE = re.compile(
+    r"model_ema\..*|(alphas_cumprod|sqrt_|log_one_minus_|posterior_|lvlb_weights|logvar|ddim_|sigmas)\w*|betas"
+    r"|denoiser\..*|v_pred|ztsnr|global_step|scale_factor|embedding_manager\..*"
+    r"|(cond_stage_model|conditioner\.embedders\.0)\.(logit_scale|text_projection)(\.weight)?"
+)
+AN_AUTOENCODER = "an autoencoder"
+STRANGERS = (
+    (
+        re.compile(r".*(lora_|\.lora\.|lora\.(up|down)|hada_|lokr_).*"),
+        "a LoRA, not a checkpoint: name it as a LoRA",
+    ),
+    (re.compile(r"(control_model|input_hint_block|controlnet_cond_embedding)\..*"), "a ControlNet"),
+    (re.compile(r"(model\.diffusion_model\.)?joint_blocks\..*"), "a Stable Diffusion 3"),
+    (re.compile(r"(model\.diffusion_model\.)?double_blocks\..*"), "a Flux"),
+    (re.compile(r"edm_[\w.]+"), "a checkpoint with the EDM schedule"),
+    (re.compile(r"conditioner\.embedders\.0\.model\..*"), "the refiner of SDXL"),
+    (re.compile(r"(emb_params|clip_[gl]|string_to_param.*)"), "a textual inversion"),
+    (
+        re.compile(r"(down_blocks|up_blocks|mid_block|conv_in|encoder|decoder|text_model)\..*"),
+        "one network of a checkpoint, without the others: give the folder that it belongs to",
+    ),
+)
+
+
+def name_stranger(file: Path, names: Iterable[str], *, missing: Sequence[str] = ()) -> UnreadableCheckpoint:
+    """Return the error for a file that is no checkpoint; it names the file's content if that is known.
+
+    Otherwise it names the `missing` networks.
+    """
+    if known := known_stranger(file, names):
+        return known
+    remedy = ""
+    if tuple(missing) == (AN_AUTOENCODER,):
+        remedy = f": name one in the key vae of [[models]], or put {file.stem}.vae.safetensors beside it"
+    return UnreadableCheckpoint(
+        f"{file} is not a whole Stable Diffusion checkpoint in the original layout: it lacks "
+        f"{' and '.join(missing)}{remedy}."
+    )
+
+
+def known_stranger(file: Path, names: Iterable[str]) -> UnreadableCheckpoint | None:
+    """Return the error for a file with tensors of another known kind, or None."""
+    every = list(names)
+    for pattern, meaning in STRANGERS:
+        if any(pattern.fullmatch(name) for name in every):
+            return UnreadableCheckpoint(f"{file} is not supported: it is {meaning}.")
+    return None
+
+
+def check_nothing_else(file: Path, names: Iterable[str]) -> None:
+    """Raise UnreadableCheckpoint for tensors of no network, except known additions."""
+    others = sorted(name for name in names if not BESIDE.fullmatch(name))
+    if others:
+        raise known_stranger(file, others) or UnreadableCheckpoint(
+            f"{file} holds {len(others)} tensors that belong to none of its networks: {shorten(others)}."
+        )

@@ -15,29 +15,33 @@ from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.checkpoint import scale_of
-from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
-from sdjax_engine.weights.file_names import PICKLES, Report
-from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
-from sdjax_engine.weights.named_autoencoder import read_autoencoder, read_autoencoder_file
+from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents, scale_of
+from sdjax_engine.weights.files import PICKLES, Report, find_tokenizer
+from sdjax_engine.weights.folder import read_autoencoder, read_autoencoder_file
 from sdjax_engine.weights.networks import Part, infer_part
-from sdjax_engine.weights.original.autoencoder import vae_part
 from sdjax_engine.weights.original.families import (
+    AN_AUTOENCODER,
     CLIP,
     FAMILIES,
     OPEN_CLIP,
     SD_XL,
     Encoder,
     Family,
+    check_nothing_else,
     latent_size,
+    name_stranger,
+    prediction_of,
     scheduler_config_of,
 )
-from sdjax_engine.weights.original.prediction import prediction_of
-from sdjax_engine.weights.original.text_encoders import clip_names, open_clip_names, text_config
-from sdjax_engine.weights.original.unet import unet_config, unet_names
-from sdjax_engine.weights.original.unsupported_files import AUTOENCODER, check_nothing_else, name_stranger
-from sdjax_engine.weights.tensors import Stored, tensors_in
-from sdjax_engine.weights.vocabulary import find_tokenizer
+from sdjax_engine.weights.original.networks import (
+    clip_names,
+    open_clip_names,
+    text_config,
+    unet_config,
+    unet_names,
+    vae_part,
+)
+from sdjax_engine.weights.tensors import WHY_NO_PICKLES, Stored, read_header, tensors_in
 
 Tensors = dict[str, Stored]
 UNET = "model.diffusion_model."
@@ -114,7 +118,7 @@ def recognise(
     unet, own_vae = inside(tensors, UNET), inside(tensors, *VAES)
     beside = file.with_name(f"{file.stem}.vae.safetensors")
     has_vae = vae is not None or beside.is_file() or "decoder.conv_in.weight" in own_vae
-    found = {"a UNet": INPUT in unet, AUTOENCODER: has_vae, "a text encoder": family is not None}
+    found = {"a UNet": INPUT in unet, AN_AUTOENCODER: has_vae, "a text encoder": family is not None}
     if family is None or not all(found.values()):
         raise name_stranger(file, tensors, missing=[part for part, is_there in found.items() if not is_there])
     prefixes = (UNET, *VAES, *(each.prefix for each in family.encoders))

@@ -20,9 +20,8 @@ from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.startup.registry import lanes
 from sdjax_engine.weights import load_checkpoint
 

@@ -11,8 +11,7 @@ import jax
 import numpy as np
 from engines import with_own_seats
 
-from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.device_lane import DeviceLane, Work
+from sdjax_engine.lane.device_lane import DeviceLane, Picture, Work
 from sdjax_engine.lane.runs import Run
 from sdjax_engine.model.prepare import Prepared
 

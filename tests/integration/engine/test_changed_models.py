@@ -23,8 +23,7 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lora
-from sdjax_engine.startup.changing import Change, arrived
-from sdjax_engine.startup.registry import Registry
+from sdjax_engine.startup.registry import Change, Registry, arrived
 from sdjax_engine.startup.warm_up import WarmUp
 
 DEADLINE = 120

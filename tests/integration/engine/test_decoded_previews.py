@@ -21,17 +21,16 @@ from sdjax_engine.compiling.compiler import Compiler, working_memory
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.lane import preview_program
+from sdjax_engine.lane import programs
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Image, Progress, Request
-from sdjax_engine.startup.preview_decoders import add_preview_decoders
+from sdjax_engine.startup.companions import add_preview_decoders
 from sdjax_engine.weights import Component, load_checkpoint
-from sdjax_engine.weights.preview_decoder import load_preview_decoder
+from sdjax_engine.weights.companions import load_preview_decoder
 
 DEADLINE = 120.0
 STEPS = 12
@@ -223,7 +222,7 @@ def test_a_decoder_that_cannot_be_compiled_only_removes_the_previews(
     def fail(*_: object) -> None:
         raise RuntimeError("the compiler knows no such convolution")
 
-    monkeypatch.setattr(preview_program, "compile_decoded_estimate", fail)
+    monkeypatch.setattr(programs, "compile_decoded_estimate", fail)
     monkeypatch.setattr(model, "preview_decoder", decoder)
     lines: list[str] = []
     telling = Compiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)

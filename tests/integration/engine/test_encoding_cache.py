@@ -13,8 +13,7 @@ from engines import like
 
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.model.encoding_cache import EncodingCache
-from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.loaded import EncodingCache, LoadedModel
 from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Lane
 

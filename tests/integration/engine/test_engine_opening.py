@@ -20,8 +20,7 @@ from sdjax_engine.errors import DevicesFailed, EngineClosed, InvalidRequest
 from sdjax_engine.images import encode_png
 from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.request import Lane, Request
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry

@@ -14,13 +14,10 @@ from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
 from sdjax_engine.errors import DevicesFailed, EngineClosed
 from sdjax_engine.request import Image, Progress
-from sdjax_engine.scheduler.intake import Intake
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.thread import EngineThread
-from sdjax_engine.scheduler.watchdog import Watchdog
+from sdjax_engine.scheduler.thread import EngineThread, Intake, Watchdog
 
 DEADLINE = 60.0
 STUCK_AFTER = 0.1

@@ -17,12 +17,10 @@ from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepa
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Image, Progress, Trouble
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Previews, Seats
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest, State
-from sdjax_engine.scheduler.previews import Previews
-from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Watchdog
+from sdjax_engine.scheduler.thread import Watchdog
 
 BROKEN = 13  # the seed of a picture that is no number until it is decoded again
 HALVINGS = 2  # of four seats on a device

@@ -25,8 +25,8 @@ from sdjax_engine import (
     make_image_grid,
 )
 from sdjax_engine.guide import pictures
-from sdjax_engine.guide.calls import guidance_of
-from sdjax_engine.guide.image_to_image import strength_of
+from sdjax_engine.guide.painting import guidance_of
+from sdjax_engine.guide.stable_diffusion import strength_of
 from sdjax_engine.samplers.tables import Column
 
 KEY = 3

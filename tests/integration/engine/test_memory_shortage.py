@@ -21,13 +21,10 @@ from jax.stages import Compiled, Lowered
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.images import encode_png
-from sdjax_engine.lane.decoding import Picture
-from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.lane.device_lane import DeviceLane, Picture, why_no_picture
 from sdjax_engine.lane.seat_count import open_lane
-from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
 from sdjax_engine.weights import load_checkpoint

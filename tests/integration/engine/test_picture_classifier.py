@@ -28,8 +28,8 @@ from sdjax_engine.memory.residency import ModelParameters, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.pictures import fitted
-from sdjax_engine.startup.picture_classifiers import add_picture_classifiers
-from sdjax_engine.weights.picture_classifier import LoadedClassifier
+from sdjax_engine.startup.companions import add_picture_classifiers
+from sdjax_engine.weights.companions import LoadedClassifier
 
 DEADLINE = 120.0
 LABELS = frozenset({"drawing", "bare", "gore"})

@@ -20,12 +20,10 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import LaneQueue
-from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
 from sdjax_engine.weights import load_checkpoint
 
 DEADLINE = 120.0

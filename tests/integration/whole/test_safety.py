@@ -35,8 +35,7 @@ from bot.store import Store
 from bot.store.rows.audit import By
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
-from sdjax_engine.request import Image, Request, SafetyScores
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import Image, PictureScores, Request, SafetyScores
 
 CONFIG = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
 FLAGGED_SEED = 8

@@ -14,10 +14,9 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 from jaxprs import equations
 
-from sdjax_engine.models import attention_kernels, attention_pallas
-from sdjax_engine.models.attention_backend import Trial, kernel_problem, tried, try_kernels
+from sdjax_engine.models import attention_kernels
 from sdjax_engine.models.attention_choice import FUSED_KERNELS, AttentionForm, Kernel
-from sdjax_engine.models.attention_kernels import KERNELS, in_parts
+from sdjax_engine.models.attention_kernels import KERNELS, Trial, in_parts, kernel_problem, tried, try_kernels
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
 Array = npt.NDArray[Any]
@@ -140,7 +139,7 @@ def test_parts_have_at_most_the_given_size_and_cover_all_tokens(size: int) -> No
 def test_each_kernel_for_tpus_computes_attention(
     kernel: Kernel, keys: int, lengths: Array | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention_pallas, "BLOCK", 128)  # several blocks, as for long inputs
+    monkeypatch.setattr(attention_kernels, "BLOCK", 128)  # several blocks, as for long inputs
     rows = 1 if lengths is None else len(lengths)
     inputs = tuple(each[:rows] for each in given(0, queries=256, keys=keys, width=40))
     with pltpu.force_tpu_interpret_mode():
@@ -233,5 +232,5 @@ def test_a_kernel_with_wrong_results_is_detected(monkeypatch: pytest.MonkeyPatch
     trial = Trial(q, KeyValues(k, v))
     assert kernel_problem(Kernel.BY_HEAD, trial) is None
     wrong = {**KERNELS, Kernel.BY_HEAD: lambda queries, _keys_values, **_how: queries}
-    monkeypatch.setattr("sdjax_engine.models.attention_backend.KERNELS", wrong)
+    monkeypatch.setattr("sdjax_engine.models.attention_kernels.KERNELS", wrong)
     assert kernel_problem(Kernel.BY_HEAD, trial) is not None

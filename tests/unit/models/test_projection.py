@@ -19,7 +19,7 @@ from sdjax_engine.models.layers import Linear
 from sdjax_engine.models.lora import layers_of
 from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
-from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
+from sdjax_engine.weights.networks import Blueprint, Parameters, layout_of
 
 SEATS, HALVES, KEYS = 2, 2, 9
 ROWS = SEATS * HALVES

@@ -14,8 +14,7 @@ from bot.domain.channels import ChannelKind
 from bot.domain.jobs import Showing, Showings
 from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
-from sdjax_engine.request import SafetyScores
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import PictureScores, SafetyScores
 
 SHOW, SPOILER, HOLD, WITHHOLD = Showing
 RULES = PictureRules(

@@ -12,8 +12,8 @@ from checkpoints import configure
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import MOST_BYTES, MOST_LEVELS, read_json
-from sdjax_engine.models.clip_pixels import settle_preprocessing
-from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
+from sdjax_engine.models.config import settle_safety_checker_config
+from sdjax_engine.models.pixels import settle_preprocessing
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights import describe, load_checkpoint, networks
 from sdjax_engine.weights.lora import read_adapter_settings

@@ -13,7 +13,7 @@ from checkpoints import configure, make_tiny_classifier
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.picture_classifier import LoadedClassifier, labels_at, load_picture_classifier
+from sdjax_engine.weights.companions import LoadedClassifier, labels_at, load_picture_classifier
 
 WEIGHTS = "model.safetensors"
 ANY = "vit.encoder.layer.0.attention.attention.query.weight"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights import digests
-from sdjax_engine.weights.digests import Digests
+from sdjax_engine.weights import cache
+from sdjax_engine.weights.cache import Digests
 
-LONG = 3 * digests.BLOCK + 5
+LONG = 3 * cache.BLOCK + 5
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> bytes:
         raise AssertionError("the file was read again")
 
-    monkeypatch.setattr(digests, "digest_part", read)
+    monkeypatch.setattr(cache, "digest_part", read)
 
 
-@pytest.mark.parametrize("place", [0, digests.BLOCK, LONG // 2, LONG - 1])
+@pytest.mark.parametrize("place", [0, cache.BLOCK, LONG // 2, LONG - 1])
 def test_one_changed_byte_anywhere_changes_the_digest(
     place: int, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digests, "PART", 2 * digests.BLOCK)
+    monkeypatch.setattr(cache, "PART", 2 * cache.BLOCK)
     before, facts = digest(file), file.stat()
     content = bytearray(LONG)
     content[place] = 1

@@ -28,9 +28,9 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from pathlib import Path
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.lora import find_file
-from sdjax_engine.weights.named_autoencoder import read_autoencoder
+from sdjax_engine.weights.folder import read_autoencoder
 from sdjax_engine.weights.original.families import SD_1
-from sdjax_engine.weights.preview_decoder import find_decoder
+from sdjax_engine.weights.companions import find_decoder
 
 FINDERS = {
     "checkpoint": find_source,

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
 
-from sdjax_engine.models.convolution_kernels import by_output, by_window
 from sdjax_engine.weights import Component, load_checkpoint
+from sdjax_engine.weights.networks import by_window, ordered_by_output
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 8, 16), (1, 3, 8, 16), (3, 3, 3, 3), (3, 3, 3, 8), (8, 16), (16,)])
 def test_parameter_comes_back_from_a_gpus_order(shape: tuple[int, ...]) -> None:
     parameter = np.arange(np.prod(shape)).reshape(shape)
 
-    np.testing.assert_array_equal(by_window(by_output(parameter), shape), parameter)
+    np.testing.assert_array_equal(by_window(ordered_by_output(parameter), shape), parameter)
 
 
 def test_network_whose_kernels_lie_as_a_gpu_reads_them_computes_the_same(tmp_path: Path) -> None:

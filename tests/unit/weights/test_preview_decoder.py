@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import Component
-from sdjax_engine.weights.preview_decoder import load_preview_decoder
+from sdjax_engine.weights.companions import load_preview_decoder
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 ANY = "decoder.layers.0.weight"

@@ -17,8 +17,7 @@ import trustmark_weights as weights
 from watermarks import SMALL, write_weights
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.torch_file import tensors_of_torch
-from sdjax_engine.weights.trustmark import trustmark_plans
+from sdjax_engine.weights.trustmark import tensors_of_torch, trustmark_plans
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.bfloat16, torch.int64, torch.bool])

@@ -17,8 +17,7 @@ from bot.moderation.pictures import PictureRules
 from bot.worker.judging import Judging
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.request import Image
-from sdjax_engine.scores import PictureScores
+from sdjax_engine.request import Image, PictureScores
 
 SHOW, SPOILER, HOLD, WITHHOLD = Showing
 LABELS = ("fine", "mild", "bad")
