@@ -99,7 +99,7 @@ class SimulatedPicture:
 
     def fetch_verdicts(self) -> Verdicts:
         """Return no verdicts: nothing judges pictures."""
-        return Verdicts()
+        return None, None
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Return latents, which do not matter either."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from sdjax_engine.scheduler.lane_queue import AnyRequest, Placement, Readiness, RunLimits, Seats
+from sdjax_engine.scheduler.lane_queue import AnyRequest, RunLimits, Seats
 
 
 class Seating(Enum):
@@ -49,11 +49,12 @@ class WholeBatchSeats(Seats[AnyRequest]):
         super().join(request, evaluations)
         self._wake(self._joined[request] + self._batch_wait)
 
-    def readiness(self) -> Readiness | None:
-        """Return the contents of a run now, or None until a batch is full or has waited long enough."""
+    @property
+    def wanted(self) -> int:
+        """How many seats a run would take now; 0 until a batch is full or has waited long enough."""
         wake = self.wake_at
         full = bool(self.seated) or len(self.line) >= len(self)
-        return super().readiness() if full or (wake is not None and self._clock() >= wake) else None
+        return super().wanted if full or (wake is not None and self._clock() >= wake) else 0
 
     @property
     def wake_at(self) -> float | None:
@@ -61,9 +62,9 @@ class WholeBatchSeats(Seats[AnyRequest]):
         oldest = self._first_in_line()
         return None if oldest is None or self.seated else self._joined[oldest.request] + self._batch_wait
 
-    def take_seats(self) -> list[Placement[AnyRequest]]:
+    def take_seats(self) -> dict[int, AnyRequest]:
         """Seat a whole batch, or no request."""
-        return [] if self.seated or self.readiness() is None else super().take_seats()
+        return {} if self.seated or not self.wanted else super().take_seats()
 
     def _run_length(self, limits: RunLimits) -> int:
         del limits

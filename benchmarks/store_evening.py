@@ -16,7 +16,7 @@ from itertools import count
 from bot.domain.jobs import Claim, Job, Origin, Recipe, State
 from bot.store import Store
 from sdjax_engine.request import Lane, Sampler
-from sdjax_engine.scheduler.loop import Demand, LaneShares
+from sdjax_engine.scheduler.lane_queue import Demand, LaneShares
 
 BATCHES_AHEAD = 2  # as in bot.worker.worker
 FOREVER = 1e9  # leases that need no renewal

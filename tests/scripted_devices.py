@@ -99,7 +99,7 @@ class ScriptedPicture:
     def fetch_verdicts(self) -> Verdicts:
         """Return no verdicts, unless the script raises."""
         self.script.on_call("fetch verdicts")
-        return Verdicts()
+        return None, None
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Return the latents, unless the script raises."""

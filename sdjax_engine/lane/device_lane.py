@@ -56,13 +56,8 @@ from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.config import CONCEPTS, is_found
 from sdjax_engine.request import Lane, PictureScores, SafetyScores
 
-
-@dataclass(frozen=True, kw_only=True)
-class Verdicts:
-    """What the safety checker and the picture classifier say; None where the model has none."""
-
-    safety: SafetyScores | None = None
-    classified: PictureScores | None = None
+Verdicts = tuple[SafetyScores | None, PictureScores | None]
+"""What the safety checker and the picture classifier say; None where the model has none."""
 
 
 def read_safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
@@ -120,7 +115,7 @@ class Picture:
         scores, classified = np.asarray(self.scores)[0], None
         if self.classifier is not None and self.probabilities is not None:
             classified = self.classifier.read(np.asarray(self.probabilities)[0])
-        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
+        return read_safety_scores(scores) if scores.size else None, classified
 
 
 class DecodeThread:

@@ -1,4 +1,4 @@
-"""One lane: its line and seats, its devices' side, its previews, and the seconds that its work takes.
+"""One lane: its line and seats, its previews, the seconds of its work, its share of the devices' time.
 
     line ──take_seats──► seats ──plan_run──► seats ──► finished, seat free again
       └──────── leave ───────┘
@@ -7,6 +7,12 @@ Requests wait in the order of their arrival. A seat counts its own evaluations, 
 seat at the end of any run while the other seats go on. An empty seat may be computed with the batch; its
 result is dropped. `Seats` are pure policy: they know no devices, pictures or threads, and a request is any
 hashable object of the caller.
+
+Lanes have fair shares of the devices' time, by how many images want it: start-time fair queueing (Goyal, Vin
+and Cheng 1996), as in the bot's queue. The tag of a lane grows by the seconds that it was served, divided by
+the seats that its requests want, and the lane with the smallest tag is served next: one image of a rare lane
+has the share of one seat, and never waits for ever. Where a lane's model must first be moved to the devices,
+the lane served now is kept until it is ahead by a multiple of what the move costs.
 """
 
 from __future__ import annotations
@@ -26,6 +32,9 @@ from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.pending import PendingRequest
 
 AnyRequest = TypeVar("AnyRequest", bound=Hashable)
+AnyLane = TypeVar("AnyLane", bound=Hashable)
+MOVES_AHEAD = 4.0
+"""A lane is served for this many times the seconds of a move before another model takes its place."""
 
 # Seats of a device unless the configuration says how many. On a slice of the CPU one picture fills the
 # core: a second seat saves nothing and doubles the time of a single picture. An accelerator needs a few.
@@ -51,25 +60,6 @@ class RunLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Readiness:
-    """A lane that could run now: how many seats its requests could take, and whether one more could join.
-
-    With `open_to_newcomers`, a request that came now would take a seat before the next run.
-    """
-
-    seats: int
-    open_to_newcomers: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement(Generic[AnyRequest]):
-    """A request that has just taken `seat`."""
-
-    seat: int
-    request: AnyRequest
-
-
-@dataclass(frozen=True, kw_only=True)
 class Span(Generic[AnyRequest]):
     """What one seat does in a run: the evaluations from `start` up to, not including, `stop`."""
 
@@ -81,17 +71,8 @@ class Span(Generic[AnyRequest]):
 
 
 @dataclass(kw_only=True)
-class Waiting(Generic[AnyRequest]):
-    """A request in the line; with `alone` it shares no run with other requests."""
-
-    request: AnyRequest
-    evaluations: int
-    alone: bool = False
-
-
-@dataclass(kw_only=True)
-class Seated(Generic[AnyRequest]):
-    """A request in a seat."""
+class Stay(Generic[AnyRequest]):
+    """A request in the line or in a seat; with `alone` it shares no run with other requests."""
 
     request: AnyRequest
     evaluations: int
@@ -112,7 +93,7 @@ class Seats(Generic[AnyRequest]):
 
     def __init__(self, *, devices: int, seats_per_device: int) -> None:
         self._devices = devices
-        self.line: OrderedDict[AnyRequest, Waiting[AnyRequest]] = OrderedDict()
+        self.line: OrderedDict[AnyRequest, Stay[AnyRequest]] = OrderedDict()
         self.resize(seats_per_device)
 
     def __len__(self) -> int:
@@ -140,6 +121,11 @@ class Seats(Generic[AnyRequest]):
         return len(self.line) + sum(1 for _ in self._taken())
 
     @property
+    def wanted(self) -> int:
+        """How many seats a run would take now; 0 where no request has a seat or could take one."""
+        return min(self.present, len(self))
+
+    @property
     def open_to_newcomers(self) -> bool:
         """Whether a request that came now would take a seat before the next run."""
         if self.present >= len(self):
@@ -151,16 +137,16 @@ class Seats(Generic[AnyRequest]):
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many empty seats; the line stays."""
         self._seats_per_device = seats_per_device
-        self._seats: list[Seated[AnyRequest] | None] = [None] * (self._devices * seats_per_device)
+        self._seats: list[Stay[AnyRequest] | None] = [None] * (self._devices * seats_per_device)
 
     def join(self, request: AnyRequest, evaluations: int) -> None:
         """Put a request at the end of the line; its picture takes `evaluations` of the network."""
-        self.line[request] = Waiting(request=request, evaluations=evaluations)
+        self.line[request] = Stay(request=request, evaluations=evaluations)
 
     def rejoin(self, requests: Iterable[tuple[AnyRequest, int]], *, alone: bool) -> None:
         """Put requests, each with its evaluations, back at the front of the line, in this order."""
         for request, evaluations in reversed(list(requests)):
-            self.line[request] = Waiting(request=request, evaluations=evaluations, alone=alone)
+            self.line[request] = Stay(request=request, evaluations=evaluations, alone=alone)
             self.line.move_to_end(request, last=False)
 
     def leave(self, request: AnyRequest) -> bool:
@@ -173,25 +159,20 @@ class Seats(Generic[AnyRequest]):
             self._seats[seat] = None
         return seat is not None
 
-    def readiness(self) -> Readiness | None:
-        """Return what a run would have now; None where no request has a seat or could take one."""
-        if not self.present:
-            return None
-        return Readiness(seats=min(self.present, len(self)), open_to_newcomers=self.open_to_newcomers)
+    def take_seats(self) -> dict[int, AnyRequest]:
+        """Seat as many waiting requests as there is room for, on the emptiest devices first.
 
-    def take_seats(self) -> list[Placement[AnyRequest]]:
-        """Seat as many waiting requests as there is room for, on the emptiest devices first."""
-        placements = []
+        Returns the requests that have just got a seat, by their seats.
+        """
+        newcomers: dict[int, AnyRequest] = {}
         while (first := self._first_in_line()) is not None and self._may_be_seated(first):
             seat = self._best_seat()
             if seat is None:
                 break
             del self.line[first.request]
-            self._seats[seat] = Seated(
-                request=first.request, evaluations=first.evaluations, alone=first.alone
-            )
-            placements.append(Placement(seat=seat, request=first.request))
-        return placements
+            self._seats[seat] = first
+            newcomers[seat] = first.request
+        return newcomers
 
     def plan_run(self, limits: RunLimits | None = None) -> list[Span[AnyRequest]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: no request."""
@@ -220,10 +201,10 @@ class Seats(Generic[AnyRequest]):
         self.resize(self._seats_per_device)
         return seated
 
-    def _first_in_line(self) -> Waiting[AnyRequest] | None:
+    def _first_in_line(self) -> Stay[AnyRequest] | None:
         return next(iter(self.line.values()), None)
 
-    def _taken(self) -> Iterator[tuple[int, Seated[AnyRequest]]]:
+    def _taken(self) -> Iterator[tuple[int, Stay[AnyRequest]]]:
         for seat, seated in enumerate(self._seats):
             if seated is not None:
                 yield seat, seated
@@ -234,7 +215,7 @@ class Seats(Generic[AnyRequest]):
             counts[seat // self._seats_per_device] += 1
         return counts
 
-    def _may_be_seated(self, newcomer: Waiting[AnyRequest]) -> bool:
+    def _may_be_seated(self, newcomer: Stay[AnyRequest]) -> bool:
         seated = [taken for _, taken in self._taken()]
         return not seated or not (newcomer.alone or any(taken.alone for taken in seated))
 
@@ -468,3 +449,41 @@ class Sums:
         self.dispatching += dispatching
         self.finishing += finishing
         self.late += late
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """The demand of a lane: how many seats, at least 1, and the seconds until its model is on the devices."""
+
+    seats: int
+    move_seconds: float = 0.0
+
+
+class LaneShares(Generic[AnyLane]):
+    """Counts how much of the devices' time each lane has had."""
+
+    def __init__(self) -> None:
+        self._tags: dict[AnyLane, float] = {}
+        self._now = 0.0
+        self._served: AnyLane | None = None
+
+    def choose(self, demands: Mapping[AnyLane, Demand]) -> AnyLane:
+        """Return the lane to serve next; there must be at least one."""
+        for lane in demands:
+            self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
+        chosen = min(demands, key=lambda lane: self._tags[lane])
+        served = self._served
+        if served is not None and served in demands and self._stays(served, demands, chosen):
+            chosen = served
+        self._served = chosen
+        self._now = min(self._tags[lane] for lane in demands)
+        self._tags = {lane: tag for lane, tag in self._tags.items() if lane in demands or tag > self._now}
+        return chosen
+
+    def charge(self, lane: AnyLane, seconds: float, seats: int) -> None:
+        """Count `seconds` of the devices' time on a lane that wants `seats`; less than 0 takes some back."""
+        self._tags[lane] = self._tags.get(lane, self._now) + seconds / seats
+
+    def _stays(self, served: AnyLane, demands: Mapping[AnyLane, Demand], chosen: AnyLane) -> bool:
+        ahead = (self._tags[served] - self._tags[chosen]) * demands[served].seats
+        return ahead < MOVES_AHEAD * demands[chosen].move_seconds

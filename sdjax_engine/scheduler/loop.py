@@ -12,12 +12,6 @@ place that its state names:
     SEATED              in a seat of its lane
     IN_FLIGHT, DECODED  among the pictures of one batch
 
-Lanes have fair shares of the devices' time, by how many images want it: start-time fair queueing (Goyal, Vin
-and Cheng 1996), as in the bot's queue. The tag of a lane grows by the seconds that it was served, divided by
-the seats that its requests want, and the lane with the smallest tag is served next: one image of a rare lane
-has the share of one seat, and never waits for ever. Where a lane's model must first be moved to the devices,
-the lane served now is kept until it is ahead by a multiple of what the move costs.
-
 The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
 With free seats the next run is therefore queued only just before the run in flight ends, as estimated from
 the latest runs. While requests wait, no seat is free earlier anyway: the next run is queued at once.
@@ -33,14 +27,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.compiling.per_device import Watchdog
 from sdjax_engine.errors import EngineError, PaintingFailed, first_line
 from sdjax_engine.lane.device_lane import Picture, Verdicts, why_no_picture
 from sdjax_engine.lane.programs import Estimates
@@ -48,16 +42,35 @@ from sdjax_engine.lane.runs import Run
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import (
+    Demand,
     LaneQueue,
-    Placement,
+    LaneShares,
     Previews,
-    Readiness,
     RunLimits,
     Span,
     Sums,
     moving_mean,
 )
 from sdjax_engine.scheduler.pending import PendingRequest, State
+
+logger = logging.getLogger(__name__)
+
+OnFirstPass = Callable[[PendingRequest, Image], None]
+RUNS_AHEAD = 1
+"""How many runs are queued on the devices while the host waits for an earlier run."""
+RUNS_AHEAD_OF_MANY = 2
+"""The same with so many seats that a request finishes in nearly every run, and the devices decode."""
+RUNS_AHEAD_WHILE_WAITING = 2
+"""The same while requests wait, on one device."""
+RUNS_AHEAD_WHILE_WAITING_ON_SEVERAL = 3
+"""The same on several devices, of which one may be late several times in a row."""
+MANY_SEATS = 128
+MARGIN = 2.0
+"""The next run is queued this many times the seconds of queueing before the run in flight ends."""
+AT_ONCE = float("-inf")
+MOST_ATTEMPTS = 2
+MOVING = 1.0  # seconds that moving a model to the devices takes, about
+COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
 
 @dataclass(kw_only=True)
@@ -153,23 +166,24 @@ class RequestTable:
         else:
             seats.join(pending, evaluations)
 
-    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> list[Placement[PendingRequest]]:
+    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> dict[int, PendingRequest]:
         """Give free seats to the requests that have waited longest, and decide what the run of a batch does.
 
-        Requests that it finishes go from their seats to the batch. Returns those that have just got a seat.
+        Requests that it finishes go from their seats to the batch. Returns those that have just got a seat,
+        by their seats.
         """
         seats, now = batch.queue.seats, batch.queued_at
-        placements = seats.take_seats()
+        newcomers = seats.take_seats()
         batch.spans = seats.plan_run(limits)
         batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
-        for placement in placements:
-            placement.request.seated_at = now
-            placement.request.move(State.SEATED)
+        for pending in newcomers.values():
+            pending.seated_at = now
+            pending.move(State.SEATED)
         for span in batch.spans:
             if span.last:
                 batch.pictures[span.request] = None
                 span.request.move(State.IN_FLIGHT)
-        return placements
+        return newcomers
 
     def launch(self, batch: InFlightBatch) -> None:
         """Put a batch that has been prepared behind those in flight."""
@@ -245,63 +259,6 @@ class RequestTable:
         self.in_flight = deque(each for each in self.in_flight if not each.landed or each.pictures)
 
 
-AnyLane = TypeVar("AnyLane", bound=Hashable)
-Answer = TypeVar("Answer")
-
-MOVES_AHEAD = 4.0
-"""A lane is served for this many times the seconds of a move before another model takes its place."""
-RUNS_AHEAD = 1
-"""How many runs are queued on the devices while the host waits for an earlier run."""
-RUNS_AHEAD_OF_MANY = 2
-"""The same with so many seats that a request finishes in nearly every run, and the devices decode."""
-RUNS_AHEAD_WHILE_WAITING = 2
-"""The same while requests wait, on one device."""
-RUNS_AHEAD_WHILE_WAITING_ON_SEVERAL = 3
-"""The same on several devices, of which one may be late several times in a row."""
-MANY_SEATS = 128
-MARGIN = 2.0
-"""The next run is queued this many times the seconds of queueing before the run in flight ends."""
-AT_ONCE = float("-inf")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demand:
-    """The demand of a lane: how many seats, at least 1, and the seconds until its model is on the devices."""
-
-    seats: int
-    move_seconds: float = 0.0
-
-
-class LaneShares(Generic[AnyLane]):
-    """Counts how much of the devices' time each lane has had."""
-
-    def __init__(self) -> None:
-        self._tags: dict[AnyLane, float] = {}
-        self._now = 0.0
-        self._served: AnyLane | None = None
-
-    def choose(self, demands: Mapping[AnyLane, Demand]) -> AnyLane:
-        """Return the lane to serve next; there must be at least one."""
-        for lane in demands:
-            self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
-        chosen = min(demands, key=lambda lane: self._tags[lane])
-        served = self._served
-        if served is not None and served in demands and self._stays(served, demands, chosen):
-            chosen = served
-        self._served = chosen
-        self._now = min(self._tags[lane] for lane in demands)
-        self._tags = {lane: tag for lane, tag in self._tags.items() if lane in demands or tag > self._now}
-        return chosen
-
-    def charge(self, lane: AnyLane, seconds: float, seats: int) -> None:
-        """Count `seconds` of the devices' time on a lane that wants `seats`; less than 0 takes some back."""
-        self._tags[lane] = self._tags.get(lane, self._now) + seconds / seats
-
-    def _stays(self, served: AnyLane, demands: Mapping[AnyLane, Demand], chosen: AnyLane) -> bool:
-        ahead = (self._tags[served] - self._tags[chosen]) * demands[served].seats
-        return ahead < MOVES_AHEAD * demands[chosen].move_seconds
-
-
 def runs_ahead(queue: LaneQueue | None) -> int:
     """Return how many runs stay queued while the host waits for an earlier one; the last is this lane's."""
     if queue is None:
@@ -312,9 +269,7 @@ def runs_ahead(queue: LaneQueue | None) -> int:
     return RUNS_AHEAD_OF_MANY if len(queue.seats) >= MANY_SEATS else RUNS_AHEAD
 
 
-def next_run_at(
-    in_flight: Sequence[InFlightBatch], landed_at: float, ready: Mapping[LaneQueue, Readiness]
-) -> float:
+def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float, ready: Sequence[LaneQueue]) -> float:
     """Return when to queue the next run: at once, or shortly before the only batch in flight ends.
 
     The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. The next run
@@ -323,50 +278,13 @@ def next_run_at(
     if len(in_flight) != 1:
         return AT_ONCE
     [batch] = in_flight
-    if batch.run is None or batch.uneven or list(ready) != [batch.queue]:
+    if batch.run is None or batch.uneven or ready != [batch.queue]:
         return AT_ONCE
     seconds = batch.queue.quickest_evaluation(batch.run.rows)
-    if seconds is None or not ready[batch.queue].open_to_newcomers:
+    if seconds is None or not batch.queue.seats.open_to_newcomers:
         return AT_ONCE
     ends = max(batch.queued_at, landed_at) + batch.evaluations * seconds
     return ends - MARGIN * (batch.queue.slowest_queueing.value or 0.0)
-
-
-logger = logging.getLogger(__name__)
-
-PATIENCE = 20.0
-"""How many times the usual duration of the work is waited for, besides `stuck_after`."""
-
-MOST_ATTEMPTS = 2
-OnFirstPass = Callable[[PendingRequest, Image], None]
-MOVING = 1.0  # seconds that moving a model to the devices takes, about
-COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
-
-
-class Watchdog:
-    """Watches one thread's calls of the devices: that thread uses `call`, another reads `is_overdue`.
-
-    `stuck_after` is in seconds; 0 means that no call takes too long.
-    """
-
-    def __init__(self, *, clock: Callable[[], float], stuck_after: float) -> None:
-        self._clock = clock
-        self._stuck_after = stuck_after
-        self._until: float | None = None
-
-    def call(self, expected: float, function: Callable[..., Answer], *arguments: object) -> Answer:
-        """Call the devices, which usually takes `expected` seconds; returns the result, raises the error."""
-        self._until = self._clock() + self._stuck_after + PATIENCE * expected
-        try:
-            return function(*arguments)
-        finally:
-            self._until = None
-
-    @property
-    def is_overdue(self) -> bool:
-        """Whether the call under way takes too long."""
-        until = self._until
-        return bool(self._stuck_after) and until is not None and self._clock() >= until
 
 
 class Scheduler:
@@ -414,12 +332,12 @@ class Scheduler:
             shared = len(ready) > 1
             demands = {
                 each.lane: Demand(
-                    seats=readiness.seats, move_seconds=each.device.move_seconds if shared else 0.0
+                    seats=each.seats.wanted, move_seconds=each.device.move_seconds if shared else 0.0
                 )
-                for each, readiness in ready.items()
+                for each in ready
             }
             queue = self.table.queues[self._shares.choose(demands)]
-            self._launch(queue, wanted=ready[queue].seats, shared=shared)
+            self._launch(queue, wanted=queue.seats.wanted, shared=shared)
         while len(self.table.in_flight) > runs_ahead(queue):
             self._land(self.table.in_flight[0])
 
@@ -428,9 +346,8 @@ class Scheduler:
         while self.table.in_flight:
             self._land(self.table.in_flight[0])
 
-    def _ready_queues(self) -> dict[LaneQueue, Readiness]:
-        found = ((queue, queue.seats.readiness()) for queue in self.table.queues.values())
-        return {queue: readiness for queue, readiness in found if readiness is not None}
+    def _ready_queues(self) -> list[LaneQueue]:
+        return [queue for queue in self.table.queues.values() if queue.seats.wanted]
 
     def _launch(self, queue: LaneQueue, *, wanted: int, shared: bool) -> None:
         """Give the devices a lane's next run; if that fails, its batches in flight may fail too."""
@@ -461,9 +378,9 @@ class Scheduler:
         queue, device, table = batch.queue, batch.queue.device, self.table
         limits = queue.limits(shared=shared)
         seconds = queue.seconds_of(limits.long)
-        placements = table.plan_run(batch, limits)
-        for placement in placements:
-            placement.request.tell(0)  # before any of its work is queued: that may crash the process
+        newcomers = table.plan_run(batch, limits)
+        for pending in newcomers.values():
+            pending.tell(0)  # before any of its work is queued: that may crash the process
         began = self._clock()
         if self.watchdog.call(seconds, device.bring):
             batch.times.moved_at = began
@@ -473,8 +390,8 @@ class Scheduler:
         brought_at = self._clock()
         queued = [(each.run, each.estimates, *each.pictures.values()) for each in table.in_flight]
         earlier = [work for each in queued for work in each if work is not None]
-        if placements:
-            admitted = {placement.seat: placement.request.prepared for placement in placements}
+        if newcomers:
+            admitted = {seat: pending.prepared for seat, pending in newcomers.items()}
             batch.times.late = self.watchdog.call(seconds, device.admit, admitted, earlier)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
         batch.times.late = batch.times.late or device.has_done(earlier)
@@ -514,7 +431,7 @@ class Scheduler:
                 queue.previews.worked(seconds)
         if batch.times.queueing is not None:
             queue.slowest_queueing.add(batch.times.queueing)
-        previews = self._fetch_previews(batch, landed_at) if batch.estimates is not None else {}
+        previews = self._fetch_previews(batch, landed_at)
         for span in batch.spans:
             span.request.tell(span.stop, preview=previews.get(span.seat))
         if batch.pictures:
@@ -566,14 +483,15 @@ class Scheduler:
     ) -> None:
         """Answer with a picture, or begin the second pass with it; `seconds` are those of this pass."""
         negative, prompt = pending.prepared.facts
+        safety, classified = verdicts
         image = Image(
             request=pending.request,
             pixels=pixels,
             seconds=seconds + (pending.seconds_of_first_pass or 0.0),
             prompt=prompt,
             negative_prompt=negative,
-            safety=verdicts.safety,
-            classified=verdicts.classified,
+            safety=safety,
+            classified=classified,
             device_seconds=pending.device_seconds,
         )
         self.table.remove(pending)

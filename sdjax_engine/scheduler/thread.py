@@ -23,12 +23,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from sdjax_engine.compiling.per_device import DaemonThread, fulfil
+from sdjax_engine.compiling.per_device import DaemonThread, Watchdog, fulfil
 from sdjax_engine.errors import EngineClosed, EngineError, PaintingFailed, first_line
 from sdjax_engine.memory.residency import Owner
 from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
-from sdjax_engine.scheduler.loop import Scheduler, Watchdog
+from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
 
 Result = TypeVar("Result")

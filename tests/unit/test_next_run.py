@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdjax_engine.scheduler.loop import MOVES_AHEAD, Demand, LaneShares
+from sdjax_engine.scheduler.lane_queue import MOVES_AHEAD, Demand, LaneShares
 
 LONGEST_RUN = 2.0
 seconds = st.floats(0.01, LONGEST_RUN)

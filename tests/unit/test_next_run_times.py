@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue, Readiness, Seats
+from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue, Seats
 from sdjax_engine.scheduler.loop import AT_ONCE, MANY_SEATS, InFlightBatch, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 
@@ -40,9 +40,8 @@ def batch(of: LaneQueue, rows: int = ROWS, **how: Any) -> InFlightBatch:
     return flying
 
 
-def ready(*queues: LaneQueue) -> dict[LaneQueue, Readiness]:
-    found = {each: each.seats.readiness() for each in queues}
-    return {each: readiness for each, readiness in found.items() if readiness is not None}
+def ready(*queues: LaneQueue) -> list[LaneQueue]:
+    return [each for each in queues if each.seats.wanted]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.scheduler.lane_queue import Readiness, RunLimits, Seats
+from sdjax_engine.scheduler.lane_queue import RunLimits, Seats
 
 
 class SeatingMachine(RuleBasedStateMachine):
@@ -34,8 +34,8 @@ class SeatingMachine(RuleBasedStateMachine):
 
     @rule()
     def run(self) -> None:
-        for placement in self.seats.take_seats():
-            assert placement.request == self.line.pop(0), "the line is kept"
+        for request in self.seats.take_seats().values():
+            assert request == self.line.pop(0), "the line is kept"
         free = len(self.seats) - len(self.seats.seated)
         assert self.alone or not (free and self.seats.waiting)
         spans = self.seats.plan_run()
@@ -84,16 +84,15 @@ class SeatingMachine(RuleBasedStateMachine):
     @invariant()
     def whoever_comes_to_open_seats_sits_down_next(self) -> None:
         seats, newcomer = copy.deepcopy(self.seats), -1
-        is_open, readiness = seats.open_to_newcomers, seats.readiness()
-        assert readiness is None or readiness.open_to_newcomers == is_open
+        is_open = seats.open_to_newcomers
         seats.join(newcomer, 1)
-        assert is_open == (newcomer in {placement.request for placement in seats.take_seats()})
+        assert is_open == (newcomer in seats.take_seats().values())
 
     def teardown(self) -> None:
         """The remaining requests are painted within their evaluations, without new arrivals."""
         left = sum(self.evaluations[request] for request in self.seats.requests)
         while self.seats.requests:
-            assert self.seats.readiness()
+            assert self.seats.wanted
             self.run()
             left -= 1
             assert left >= 0
@@ -110,7 +109,7 @@ def test_newcomers_spread_over_the_devices_before_they_share_one() -> None:
     seats = lane()
     for request in "abc":
         seats.join(request, 20)
-    assert [(each.seat, each.request) for each in seats.take_seats()] == [(0, "a"), (2, "b"), (1, "c")]
+    assert seats.take_seats() == {0: "a", 2: "b", 1: "c"}
 
 
 def test_the_next_newcomer_sits_on_the_emptiest_device() -> None:
@@ -120,21 +119,17 @@ def test_the_next_newcomer_sits_on_the_emptiest_device() -> None:
     seats.take_seats()
     seats.leave("d")  # the first device has "a" and "c", the second "b"
     seats.join("e", 20)
-    assert [(each.seat, each.request) for each in seats.take_seats()] == [(4, "e")]
+    assert seats.take_seats() == {4: "e"}
 
 
 def test_a_lane_is_ready_for_as_many_requests_as_there_are_and_have_room() -> None:
     seats = lane(devices=1, seats_per_device=2)
-    assert seats.readiness() is None
+    assert seats.wanted == 0
     told = []
     for request in "abc":
         seats.join(request, 5)
-        told.append(seats.readiness())
-    assert told == [
-        Readiness(seats=1, open_to_newcomers=True),
-        Readiness(seats=2, open_to_newcomers=False),
-        Readiness(seats=2, open_to_newcomers=False),
-    ]
+        told.append((seats.wanted, seats.open_to_newcomers))
+    assert told == [(1, True), (2, False), (2, False)]
     assert lane().plan_run() == []
 
 
