@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -49,6 +49,10 @@ class Owner:
     def submit(self, chore: Callable[[], object]) -> None:
         """Have a chore done, at once or later."""
         chore()
+
+    def wait_for(self, fetch: Callable[[], Result]) -> Result:
+        """Return what `fetch` returns, which waits for the devices' work and gives them none."""
+        return fetch()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +132,14 @@ class Ledger:
         wanted = self.most_at_once(self._sizes) + reserved(self._needs | {owner: need})
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
-    def held_by(self, owner: Hashable) -> int:
-        """Return the bytes that an owner holds all the time."""
-        return self._needs.get(owner, Need()).held
+    def need_of(self, owner: Hashable) -> Need:
+        """Return what an owner has claimed."""
+        return self._needs.get(owner, Need())
 
-    def release(self, owner: Hashable) -> None:
-        """Give back the claim of `owner`, if any."""
-        self._needs = {other: need for other, need in self._needs.items() if other != owner}
+    def release(self, owner: Hashable, *, down_to: Need | None = None) -> None:
+        """Give back the claim of `owner`, if any; of a larger claim keep `down_to`."""
+        others = {other: need for other, need in self._needs.items() if other != owner}
+        self._needs = others if down_to is None else others | {owner: down_to}
 
     def bring(self, name: str) -> list[str]:
         """Count a model as resident and the latest in use; return the models to evict before it is loaded."""
@@ -151,6 +156,10 @@ class Ledger:
     def lose(self, name: str) -> None:
         """Count a model as not resident."""
         self._resident.pop(name, None)
+
+    def stay(self, names: Sequence[str]) -> None:
+        """Count models as resident that could not be evicted, as the least recently used."""
+        self._resident = dict.fromkeys(names) | self._resident
 
     def tighten(self, name: str) -> list[str]:
         """Learn that the resident models are too much: they are never all resident together again.
@@ -258,6 +267,11 @@ class ModelParameters:
     def resident(self) -> bool:
         """Whether they are on the devices, or on their way."""
         return self._arrays is not None
+
+    @property
+    def takes_memory(self) -> bool:
+        """Whether any of them is on the devices, as after an eviction that failed."""
+        return any(leaf is not None for leaf in self._on_devices)
 
     @property
     def arrays(self) -> Any:
@@ -381,7 +395,7 @@ class Residency:
     def expect(self, owner: Hashable, size: int) -> bool:
         """Claim `size` bytes for an arriving model; False, and no change, if that would evict a model."""
         room = self._ledger.room
-        fits = room is None or size <= room + self._ledger.held_by(owner)
+        fits = room is None or size <= room + self._ledger.need_of(owner).held
         if fits:
             self.claim(owner, Need(held=size))
         return fits
@@ -395,7 +409,7 @@ class Residency:
         parameters = ModelParameters(name, arrays, self._transport)
         self.release(arrival)
         if not self._ledger.enter(name, parameters.size):
-            parameters.free()  # now: whoever keeps the error keeps the arrays, and no account has them
+            parameters.free()  # at once: the error may keep the arrays, and no account has them
             raise DevicesFailed(self._too_large(name, parameters.size))
         self._models[name] = parameters
         try:
@@ -435,8 +449,13 @@ class Residency:
 
         False, and no change, where the largest model would not fit any more.
         """
+        before = self._ledger.need_of(owner)
         displaced = self._ledger.claim(owner, need)
-        self._evict(displaced or ())
+        try:
+            self._evict(displaced or ())
+        except Exception:
+            self._ledger.release(owner, down_to=before)
+            raise
         return displaced is not None
 
     def lacking(self, owner: Hashable, need: Need) -> int:
@@ -453,13 +472,14 @@ class Residency:
         Raises the devices' error.
         """
         parameters = self._models[name]
-        self._evict(self._ledger.bring(name))
-        if parameters.resident:
-            return False
         try:
+            self._evict(self._ledger.bring(name))
+            if parameters.resident:
+                return False
             parameters.load()
         except Exception:
-            self._ledger.lose(name)
+            if not parameters.takes_memory:
+                self._ledger.lose(name)
             raise
         return True
 
@@ -500,9 +520,14 @@ class Residency:
         line = f"{count} of {len(models)} {verb} on the devices: {', '.join(resident) or 'none'}"
         return [f"{line}; in the host's memory until used: {away}"]
 
-    def _evict(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._models[name].evict()
+    def _evict(self, names: Sequence[str]) -> None:
+        """Evict models that the account has left out; those that an error leaves on the devices are in it."""
+        for index, name in enumerate(names):
+            try:
+                self._models[name].evict()
+            except Exception:
+                self._ledger.stay(names[index:])
+                raise
 
 
 def usable_memory(mesh: Mesh, configured: int) -> int | None:

@@ -68,7 +68,7 @@ class PictureClassifier:
         """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
         inputs = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
         judged = owner.do(partial(self.queue, inputs))
-        return self.read(np.asarray(judged[0])[0])
+        return self.read(owner.wait_for(partial(np.asarray, judged[0]))[0])
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:

@@ -306,6 +306,7 @@ class EngineThread(Owner):
         self.is_hanging = False
         self._ended: Future[str] = Future()  # why
         self._enlarging = DaemonThread("sdjax-enlarge")
+        self._fetching = DaemonThread("sdjax-fetch")
         self._scheduler = Scheduler(
             queues,
             clock=clock,
@@ -339,9 +340,15 @@ class EngineThread(Owner):
 
         Raises EngineClosed once the thread has ended or hangs.
         """
-        if self.is_current:
-            return chore()
-        future = self.intake.do(chore)
+        return chore() if self.is_current else self._result_of(self.intake.do(chore))
+
+    def wait_for(self, fetch: Callable[[], Result]) -> Result:
+        """Return what `fetch` returns, which waits for the devices' work, watched; raises as `do` does."""
+        fetched = self._fetching.submit(self._scheduler.watchdog.call, CHORE_SECONDS, fetch)
+        return self._result_of(fetched)
+
+    def _result_of(self, future: Future[Result]) -> Result:
+        """Wait for a result or for the end of the thread, after which none comes."""
         either: list[Future[Any]] = [future, self._ended]
         wait(either, return_when=FIRST_COMPLETED)
         if not future.done():  # the thread has ended, or hangs
@@ -368,6 +375,7 @@ class EngineThread(Owner):
         if self._stuck_after:
             self._guarding.join()
         if not self.is_hanging:
+            self._fetching.close()
             self._thread.join()
 
     def _work(self) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
-from types import FrameType
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from types import FrameType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
 from sdjax_engine.errors import DevicesFailed, EngineClosed
+from sdjax_engine.model.picture_classifier import PictureClassifier
+from sdjax_engine.models.pixels import ViTPreprocessing
 from sdjax_engine.request import Image, Progress
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
 from sdjax_engine.scheduler.loop import Scheduler
@@ -94,6 +97,32 @@ def test_an_engine_whose_devices_hang_fails_all_requests_and_stays_closed_when_t
     thread._thread.join(DEADLINE)
     assert not thread._thread.is_alive()
     assert told == known
+
+
+def test_a_judgement_that_the_devices_never_give_ends_with_the_engine(hanging: Hanging) -> None:
+    class Unanswered:
+        """Probabilities that never arrive."""
+
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            hanging.now += 1e6
+            hanging.answers.wait(DEADLINE)
+            return np.zeros((1, 2), np.float32)
+
+    loaded: Any = SimpleNamespace(
+        preprocessing=ViTPreprocessing(size=(8, 8)),
+        component=SimpleNamespace(parameters={}),
+        labels=("drawing", "bare"),
+    )
+    program: Any = lambda *_: Unanswered()  # noqa: E731
+    classifier = PictureClassifier(source="never", loaded=loaded, program=program)
+    thread = started(hanging, queue_of(devices_of(hanging)))
+    with ThreadPoolExecutor(1) as caller:
+        judged = caller.submit(classifier.judge, np.zeros((8, 8, 3), np.uint8), thread)
+        done, _ = wait([judged], DEADLINE / 2)
+        hanging.answers.set()
+    assert done, "the caller waits for ever"
+    with pytest.raises(EngineClosed, match="answer nothing"):
+        judged.result()
 
 
 @pytest.mark.parametrize("why", ["closed", "lane failed", "given up"])

@@ -20,7 +20,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.residency import Need, Residency, Transport
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
@@ -218,6 +218,38 @@ def test_a_claim_evicts_the_models_that_it_displaces_before_it_is_granted(compil
     assert residency.taken <= 100
     assert all(array.is_deleted() for array in arrays)
     assert (first.resident, second.resident) == (False, True)
+
+
+@pytest.mark.parametrize("why", ["a claim", "another model"])
+def test_an_eviction_that_raises_leaves_in_the_account_what_it_leaves_on_the_devices(
+    why: str, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    residency = Residency(compiler.mesh, 100)
+    first, second = (
+        residency.adopt(name, tree(compiler.mesh, residency, size))
+        for name, size in (("first", 10), ("second", 12))
+    )
+    assert residency.claim("a lane", Need(held=10) if why == "a claim" else Need())
+    if why == "another model":
+        third = residency.adopt("third", tree(compiler.mesh, residency, 10))
+        assert not third.resident
+    taken, to_host, copied = residency.taken, Transport.to_host, []
+
+    def run_out(transport: Transport, array: Any) -> Any:
+        copied.append(array)
+        if len(copied) == 2:
+            raise MemoryError
+        return to_host(transport, array)
+
+    monkeypatch.setattr(Transport, "to_host", run_out)
+    with pytest.raises(MemoryError):
+        residency.claim("a lane", Need(held=50)) if why == "a claim" else residency.bring("third")
+    assert residency.taken == taken
+    assert residency.claim("a lane", Need(held=40)), "a later eviction does the rest"
+    assert residency.taken == 88
+    assert (first.resident, second.resident) == (False, True)
+    residency.bring("first")
+    assert [np.asarray(leaf).tolist() for leaf in first.arrays.values()] == [[each] * 10 for each in range(4)]
 
 
 def test_a_model_that_no_memory_can_keep_beside_the_others_is_refused_in_a_sentence(
