@@ -21,7 +21,7 @@ from sdjax_engine.memory.residency import Need, Owner, Residency
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.load import DTYPES, assemble
-from sdjax_engine.weights.networks import Part, ordered_by_output, plan_network, settle_config
+from sdjax_engine.weights.networks import Part, ordered_by_output, settle_config
 
 SD_21_UNET = {
     "attention_head_dim": [5, 10, 20, 20],
@@ -88,7 +88,7 @@ def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
         return ordered_by_output(np.broadcast_to(0, shape)).shape if by_output else shape
 
     def described(part: Part) -> Component:
-        planned = plan_network(part, dtype=DTYPES[dtype])
+        planned = replace(part, dtype=DTYPES[dtype])
         shapes = {
             each.key: jax.ShapeDtypeStruct(laid(each.shape), planned.dtype, sharding=sharding)
             for each in planned.wanted.values()

@@ -76,14 +76,14 @@ def checkpoint(name: str, room: Path) -> Path:
 
 def preview_decoder(room: Path) -> Path:
     """Return the folder of a decoder of previews of TAESD's size with random weights, written into `room`."""
-    from sdjax_engine.weights.networks import Part, plan_network, settle_config  # noqa: PLC0415
+    from sdjax_engine.weights.networks import Part, settle_config  # noqa: PLC0415
     from sdjax_engine.weights.tensors import reference_shape  # noqa: PLC0415
 
     folder, name = room / "taesd", "AutoencoderTiny"
     if not folder.exists():
         settled = settle_config(name, {}, origin=name)
         part = Part(model=name, config=settled, stored={}, origin=name)
-        wanted = plan_network(part, dtype=np.float32).wanted
+        wanted = part.wanted
         shapes = {key: reference_shape(each.shape, each.leaf) for key, each in wanted.items()}
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps({"_class_name": name}))

@@ -31,7 +31,7 @@ from sdjax_engine import Engine, EngineConfig, ModelSpec, Offer, Request, Sample
 from sdjax_engine.models.config import CLASSIFIER as VIT
 from sdjax_engine.models.config import LABELS
 from sdjax_engine.request import Lane
-from sdjax_engine.weights.networks import Part, plan_network, settle_config
+from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.tensors import reference_shape
 
 MODEL = "model"
@@ -82,7 +82,7 @@ def write_classifier(folder: Path) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps({"size": {"height": 224, "width": 224}}))
     part = Part(model=VIT, config=settle_config(VIT, config, origin=VIT), stored={}, origin=VIT)
-    wanted = plan_network(part, dtype=np.float32).wanted
+    wanted = part.wanted
     shapes = {key: reference_shape(each.shape, each.leaf) for key, each in wanted.items()}
     write_tensors(folder / "model.safetensors", shapes, "float32", np.random.default_rng(0))
     return folder

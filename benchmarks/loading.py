@@ -107,7 +107,7 @@ def write_checkpoint(
 
     Only one tensor at a time is in memory.
     """
-    from sdjax_engine.weights.networks import Part, plan_network, settle_config  # noqa: PLC0415
+    from sdjax_engine.weights.networks import Part, settle_config  # noqa: PLC0415
     from sdjax_engine.weights.tensors import reference_shape  # noqa: PLC0415
 
     rng = np.random.default_rng(0)
@@ -118,9 +118,7 @@ def write_checkpoint(
         shutil.copytree(DEMO / "tokenizer", folder / name)
     for name, (model, stem, config) in (parts or PARTS).items():
         settled = settle_config(model, config, origin=name)
-        wanted = plan_network(
-            Part(model=model, config=settled, stored={}, origin=name), dtype=np.float32
-        ).wanted
+        wanted = Part(model=model, config=settled, stored={}, origin=name).wanted
         shapes = {key: reference_shape(each.shape, each.leaf) for key, each in wanted.items()}
         shapes |= {key: (*shape, 1, 1) for key, shape in shapes.items() if key.endswith(CONVOLUTIONS)}
         (folder / name).mkdir()

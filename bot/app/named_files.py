@@ -80,10 +80,10 @@ def mistakes_in_opened_watermark(config: Config) -> Iterator[str]:
     source = config.provenance.watermark
     if not source or not is_path(Path.is_dir, source):
         return
-    from sdjax_engine.weights.trustmark import trustmark_plans  # noqa: PLC0415 - JAX is slow to import
+    from sdjax_engine.weights.trustmark import trustmark_parts  # noqa: PLC0415 - JAX is slow to import
 
     try:
-        trustmark_plans(source)
+        trustmark_parts(source)
     except EngineError as error:
         yield f"provenance.watermark: {error}"
 

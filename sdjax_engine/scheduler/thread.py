@@ -344,7 +344,8 @@ class EngineThread(Owner):
 
     def wait_for(self, fetch: Callable[[], Result]) -> Result:
         """Return what `fetch` returns, which waits for the devices' work, watched; raises as `do` does."""
-        fetched = self._fetching.submit(self._scheduler.watchdog.call, CHORE_SECONDS, fetch)
+        call = partial(self._scheduler.watchdog.call, CHORE_SECONDS, fetch)
+        fetched: Future[Result] = self._fetching.submit(call)
         return self._result_of(fetched)
 
     def _result_of(self, future: Future[Result]) -> Result:

@@ -17,7 +17,7 @@ from sdjax_engine.startup.companions import check_labels
 from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, respaced, scale_of
 from sdjax_engine.weights.companions import labels_at, load_preview_decoder
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
-from sdjax_engine.weights.load import in_host_memory, plans_of, read_contents
+from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
 from sdjax_engine.weights.networks import check_tensors
 
 
@@ -49,14 +49,14 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
         return None
     contents = read_contents(path, variant=spec.variant, safety_checker=spec.safety_checker, vae=spec.vae)
-    plans = plans_of(contents, dtype)
-    check_tensors(contents.origin, plans)
+    parts = parts_of(contents, dtype)
+    check_tensors(contents.origin, parts)
     vae = contents.parts["vae"].config
     check_sizes(spec.offer, scale_of(vae))
     check_guidance(spec.offer, contents.parts["unet"].config)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, pipeline=contents.pipeline))
-    shapes = {name: {each.key: each.shape for each in plan.wanted.values()} for name, plan in plans.items()}
+    shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     adaptable = {name: shapes[name] for name in (UNET, *TEXT_ENCODERS) if name in shapes}
     loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
     read_all(loras, layer_shapes(adaptable), rank=spec.lora_rank)
@@ -71,5 +71,5 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
             put=in_host_memory,
         )
     sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
-    size = sum(sizes[name] * jnp.dtype(plan.dtype).itemsize for name, plan in plans.items())
+    size = sum(sizes[name] * jnp.dtype(part.dtype).itemsize for name, part in parts.items())
     return Checked(pipeline=contents.pipeline, size=size)

@@ -12,12 +12,11 @@ has the bytes of the source's files, the network's class, configuration and dtyp
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,9 +30,9 @@ from jax.typing import DTypeLike
 from sdjax_engine.compiling.executables import source_digest
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.checkpoint import files_of
-from sdjax_engine.weights.networks import NetworkPlan
+from sdjax_engine.weights.networks import Part
 from sdjax_engine.weights.reading import aligned, read_file, read_into
-from sdjax_engine.weights.tensors import Header, read_header
+from sdjax_engine.weights.tensors import Stored, read_header
 
 PART = 64 * 2**20  # bytes; the parts of a file are digested at the same time
 BLOCK = 2**20
@@ -129,25 +128,27 @@ def digest_part(file: Path, start: int) -> bytes:
 
 
 CODES = {"float32": "F32", "bfloat16": "BF16"}
+Header = Mapping[str, Stored]
+"""The tensors of a cache file."""
 Placed = tuple[str, npt.NDArray[Any]]
 """A parameter by its path with dots, which is also its name in the file."""
 
 
-def expected(plan: NetworkPlan) -> dict[str, tuple[tuple[int, ...], str]]:
+def expected(part: Part) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the shape and the dtype's code of every tensor of a cache file."""
-    code = CODES[np.dtype(plan.dtype).name]
-    return {each.key: (each.shape, code) for each in plan.wanted.values()}
+    code = CODES[np.dtype(part.dtype).name]
+    return {each.key: (each.shape, code) for each in part.wanted.values()}
 
 
-def is_complete(header: Header, plan: NetworkPlan) -> bool:
+def is_complete(header: Header, part: Part) -> bool:
     """Return whether a file with this header holds the parameters of this network."""
-    return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
+    return {key: (each.shape, each.dtype) for key, each in header.items()} == expected(part)
 
 
 def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed]:
     """Yield every parameter, in the order of the file; raises UnreadableCheckpoint."""
     with read_file(file) as opened:
-        for key, entry in sorted(header.entries.items(), key=lambda item: item[1].offset):
+        for key, entry in sorted(header.items(), key=lambda item: item[1].offset):
             array = aligned(entry.shape, dtype)
             read_into(array.reshape(-1).view(np.uint8), opened, entry.offset)
             yield key, array
@@ -156,12 +157,12 @@ def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed
 class Writer:
     """Writes the parameters of a network into `file`, in any order; raises OSError."""
 
-    def __init__(self, file: Path, plan: NetworkPlan) -> None:
+    def __init__(self, file: Path, part: Part) -> None:
         described: dict[str, dict[str, object]] = {}
         offsets: dict[str, int] = {}
         offset = 0
-        for key, (shape, code) in expected(plan).items():
-            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(plan.dtype).itemsize
+        for key, (shape, code) in expected(part).items():
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(part.dtype).itemsize
             described[key] = {"dtype": code, "shape": shape, "data_offsets": (offset, offset + size)}
             offsets[key] = offset
             offset += size
@@ -212,68 +213,68 @@ class Cache:
             return None
         return cls(folder=folder, source=source, digests=Digests(folder=folder / FOLDER))
 
-    def read(self, name: str, plan: NetworkPlan) -> Iterator[Placed] | None:
+    def read(self, name: str, part: Part) -> Iterator[Placed] | None:
         """Yield the parameters of the network `name`; return None if no valid file is cached.
 
         Iteration raises UnreadableCheckpoint for a file that can no longer be read.
         """
-        file = self.place(name, plan)
+        file = self.place(name, part)
         header = header_of(file)
         if header is None:
             return None
         if not is_noted(file, header):
-            if not is_complete(header, plan):
+            if not is_complete(header, part):
                 return None
             with suppress(OSError):
                 note(file, header)
-        return kept_arrays(file, header, plan.dtype)
+        return kept_arrays(file, header, part.dtype)
 
-    def has_checked(self, name: str, plan: NetworkPlan) -> bool:
+    def has_checked(self, name: str, part: Part) -> bool:
         """Return whether this code has checked the source's tensors and the cache file for the network."""
-        file = self.place(name, plan)
+        file = self.place(name, part)
         header = header_of(file)
         return header is not None and is_noted(file, header)
 
-    def keep(self, name: str, plan: NetworkPlan, arrays: Iterable[Placed]) -> Iterator[Placed]:
+    def keep(self, name: str, part: Part, arrays: Iterable[Placed]) -> Iterator[Placed]:
         """Pass the parameters of the network `name` on and cache them; a full disk only stops the caching."""
-        place = self.place(name, plan)
-        part = place.with_name(f"{place.stem}.{os.getpid()}.part")
+        place = self.place(name, part)
+        unfinished = place.with_name(f"{place.stem}.{os.getpid()}.part")
         writer: Writer | None = None
         try:
             with suppress(OSError):
-                writer = Writer(part, plan)
+                writer = Writer(unfinished, part)
             for placed in arrays:
                 if writer is not None and not written(writer, placed):
                     writer.close()
                     writer = None
                 yield placed
             with suppress(OSError):
-                if writer is not None and all(map(self.digests.is_unchanged, files_of(plan.part))):
+                if writer is not None and all(map(self.digests.is_unchanged, files_of(part))):
                     writer.finish()
-                    part.replace(place)
-                    note(place, read_header(place))
-                    self.forget_others(name, plan, place)
+                    unfinished.replace(place)
+                    note(place, header_of(place) or {})
+                    self.forget_others(name, part, place)
         finally:
             if writer is not None:
                 writer.close()
             with suppress(OSError):
-                part.unlink(missing_ok=True)
+                unfinished.unlink(missing_ok=True)
 
-    def place(self, name: str, plan: NetworkPlan) -> Path:
+    def place(self, name: str, part: Part) -> Path:
         """Return the path of the cached parameters of the network `name`; raises UnreadableCheckpoint."""
-        files = [self.digests.of(file) for file in files_of(plan.part)]
-        made_from = [LAYOUT, files, plan.part.model, plan.part.config]
-        return self.folder / FOLDER / f"{self.group(name, plan)}-{short(made_from)}.safetensors"
+        files = [self.digests.of(file) for file in files_of(part)]
+        made_from = [LAYOUT, files, part.model, part.config]
+        return self.folder / FOLDER / f"{self.group(name, part)}-{short(made_from)}.safetensors"
 
-    def group(self, name: str, plan: NetworkPlan) -> str:
+    def group(self, name: str, part: Part) -> str:
         """Return the name that all cache files of one network of one source share."""
-        return short([self.source, name, np.dtype(plan.dtype).name])
+        return short([self.source, name, np.dtype(part.dtype).name])
 
-    def forget_others(self, name: str, plan: NetworkPlan, place: Path) -> None:
+    def forget_others(self, name: str, part: Part, place: Path) -> None:
         """Remove the cache files of earlier versions of this network, and old partial files."""
         given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
         mine = (place, note_of(place))
-        for file in place.parent.glob(f"{self.group(name, plan)}-*"):
+        for file in place.parent.glob(f"{self.group(name, part)}-*"):
             with suppress(OSError):
                 unfinished = file.suffix == ".part"
                 if file not in mine and (not unfinished or file.stat().st_mtime < given_up):
@@ -283,7 +284,7 @@ class Cache:
 def header_of(file: Path) -> Header | None:
     """Return the header of a cache file, or None if the file is missing or incomplete."""
     try:
-        return read_header(file)
+        return read_header(file)[0]
     except UnreadableCheckpoint:
         return None
 
@@ -308,7 +309,8 @@ def is_noted(file: Path, header: Header) -> bool:
 
 def mark(header: Header) -> str:
     """Return the digest of this code and this header."""
-    return short([source_digest(), {key: dataclasses.astuple(each) for key, each in header.entries.items()}])
+    described = {key: [each.shape, each.dtype, each.offset, each.size] for key, each in header.items()}
+    return short([source_digest(), described])
 
 
 def written(writer: Writer, placed: Placed) -> bool:

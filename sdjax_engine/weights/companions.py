@@ -19,10 +19,10 @@ from sdjax_engine.weights.files import (
     weight_files,
 )
 from sdjax_engine.weights.load import DTYPES, Put, load_networks
-from sdjax_engine.weights.networks import Part, plan_network, settle_config
+from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 
-CONFIG = "config.json"
+CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
 DECODER_CACHED_AS = "preview_decoder"
 
 
@@ -58,17 +58,17 @@ def load_preview_decoder(
             "autoencoder, or delete the key."
         )
     stored = stored_tensors(TINY_AUTOENCODER, weight_files(folder, variant=None, stem=DIFFUSERS_STEM))
-    planned = plan_network(
-        Part(model=TINY_AUTOENCODER, config=settled, stored=stored, origin=str(file)), dtype=DTYPES[dtype]
-    )
-    networks = load_networks(
-        {"the decoder": planned},
-        origin=str(folder),
-        cache=Cache.of(cache_dir, f"{DECODER_CACHED_AS} {source}"),
-        cached_as={"the decoder": DECODER_CACHED_AS},
-        put=put,
-    )
-    return networks["the decoder"]
+    part = Part(model=TINY_AUTOENCODER, config=settled, stored=stored, origin=str(file), dtype=DTYPES[dtype])
+    cache = Cache.of(cache_dir, f"{DECODER_CACHED_AS} {source}")
+    return load_companion(folder, "the decoder", part, cache=cache, cached_as=DECODER_CACHED_AS, put=put)
+
+
+def load_companion(
+    folder: Path, what: str, part: Part, *, cache: Cache | None, cached_as: str, put: Put
+) -> Component:
+    """Read one network of `folder`, called `what` in messages; raises UnreadableCheckpoint."""
+    named = {what: cached_as}
+    return load_networks({what: part}, origin=str(folder), cache=cache, cached_as=named, put=put)[what]
 
 
 def find_decoder(source: str, report: Report | None) -> Path:
@@ -76,7 +76,6 @@ def find_decoder(source: str, report: Report | None) -> Path:
     return find_named_folder(source, (CONFIG, f"{DIFFUSERS_STEM}.safetensors"), report)
 
 
-CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
 CLASSIFIER_CACHED_AS = "picture_classifier"
 CLASSIFIER_FILES = (
     *(CONFIG, PREPROCESSOR, f"{TRANSFORMERS_STEM}.safetensors"),
@@ -126,21 +125,13 @@ def load_picture_classifier(
             f"{CONFIG} says image_size={size[0]}."
         )
     stored = stored_tensors(CLASSIFIER, weight_files(folder, variant=None, stem=TRANSFORMERS_STEM))
-    planned = plan_network(
-        Part(model=CLASSIFIER, config=config, stored=stored, origin=str(folder / CONFIG)), dtype=DTYPES[dtype]
+    origin = str(folder / CONFIG)
+    part = Part(model=CLASSIFIER, config=config, stored=stored, origin=origin, dtype=DTYPES[dtype])
+    cache = Cache.of(cache_dir, f"{CLASSIFIER_CACHED_AS} {source}")
+    component = load_companion(
+        folder, "the classifier", part, cache=cache, cached_as=CLASSIFIER_CACHED_AS, put=put
     )
-    networks = load_networks(
-        {"the classifier": planned},
-        origin=str(folder),
-        cache=Cache.of(cache_dir, f"{CLASSIFIER_CACHED_AS} {source}"),
-        cached_as={"the classifier": CLASSIFIER_CACHED_AS},
-        put=put,
-    )
-    return LoadedClassifier(
-        component=networks["the classifier"],
-        labels=labels_of(config),
-        preprocessing=preprocessing,
-    )
+    return LoadedClassifier(component=component, labels=labels_of(config), preprocessing=preprocessing)
 
 
 def settled_config(folder: Path) -> dict[str, object]:

@@ -21,7 +21,7 @@ from sdjax_engine.weights.files import (
 from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.original.families import Family, family_of
 from sdjax_engine.weights.original.networks import vae_part
-from sdjax_engine.weights.tensors import read_header, stored_tensors, tensors_in
+from sdjax_engine.weights.tensors import stored_tensors, tensors_in
 
 CONFIG = "config.json"
 AUTOENCODER = "AutoencoderKL"
@@ -48,7 +48,7 @@ def read_autoencoder(
 
 def read_autoencoder_file(file: Path, family: Family) -> Part:
     """Return the autoencoder in `file`, of its own or within a checkpoint; raises UnreadableCheckpoint."""
-    tensors = tensors_in(file, read_header(file))
+    tensors = tensors_in(file)
     if any(name.startswith(OF_DIFFUSERS) for name in tensors):
         return part_of(file.parent, (file,))
     for prefix in PREFIXES:

@@ -28,11 +28,10 @@ from sdjax_engine.weights.checkpoint import (
 from sdjax_engine.weights.files import USUAL, HubOptions, Report, find_source
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.networks import (
-    NetworkPlan,
     Parameters,
+    Part,
     check_tensors,
     ordered_by_output,
-    plan_network,
 )
 from sdjax_engine.weights.original.single_file import read_single_file
 from sdjax_engine.weights.reading import arrays
@@ -87,10 +86,10 @@ def load_checkpoint(
     )
     contents = read_contents(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
     contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))
-    plans = plans_of(contents, dtype)
-    expect(sum(each.size for each in plans.values()))
+    parts = parts_of(contents, dtype)
+    expect(sum(part.size for part in parts.values()))
     components = load_networks(
-        plans,
+        parts,
         origin=contents.origin,
         cache=Cache.of(cache_dir, f"{source} {revision} {variant}"),
         cached_as={"vae": f"vae {vae}"} if vae else {},
@@ -101,7 +100,7 @@ def load_checkpoint(
 
 
 def load_networks(
-    plans: Mapping[str, NetworkPlan],
+    parts: Mapping[str, Part],
     *,
     origin: str,
     cache: Cache | None,
@@ -113,14 +112,14 @@ def load_networks(
 
     Raises UnreadableCheckpoint with every tensor that does not fit, before any is read.
     """
-    names = {name: cached_as.get(name, name) for name in plans}
+    names = {name: cached_as.get(name, name) for name in parts}
     unchecked = {
-        name: each for name, each in plans.items() if not (cache and cache.has_checked(names[name], each))
+        name: each for name, each in parts.items() if not (cache and cache.has_checked(names[name], each))
     }
     check_tensors(origin, unchecked)
     return {
         name: fill(names[name], each, put=put, by_output=by_output, cache=cache)
-        for name, each in plans.items()
+        for name, each in parts.items()
     }
 
 
@@ -141,9 +140,9 @@ def read_contents(
     return contents
 
 
-def plans_of(contents: Contents, dtype: str) -> dict[str, NetworkPlan]:
-    """Return the plan of each network."""
-    return {name: plan_network(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
+def parts_of(contents: Contents, dtype: str) -> dict[str, Part]:
+    """Return each network, with the dtype that its parameters will have."""
+    return {name: replace(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
 
 
 def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
@@ -167,29 +166,27 @@ def assemble(name: str, contents: Contents, components: Mapping[str, Component])
     )
 
 
-def fill(
-    name: str, each: NetworkPlan, *, put: Put, cache: Cache | None, by_output: bool = False
-) -> Component:
+def fill(name: str, part: Part, *, put: Put, cache: Cache | None, by_output: bool = False) -> Component:
     """Return the network with every parameter on the devices, read one at a time."""
     courier, shapes = Courier(put=put), dict[str, tuple[int, ...]]()
-    for key, array in parameters(name, each, cache):
+    for key, array in parameters(name, part, cache):
         shapes[key] = array.shape
         courier.send(key, ordered_by_output(array) if by_output else array)
     return Component(
         parameters=dict(sorted(courier.placed.items())),
         shapes=shapes,
-        blueprint=each.blueprint,
-        config=each.part.config,
+        blueprint=part.blueprint,
+        config=part.config,
     )
 
 
-def parameters(name: str, each: NetworkPlan, cache: Cache | None) -> Iterable[Placed]:
+def parameters(name: str, part: Part, cache: Cache | None) -> Iterable[Placed]:
     """Yield every parameter of a network, from the cache, or converted and then cached."""
-    cached = cache.read(name, each) if cache is not None else None
+    cached = cache.read(name, part) if cache is not None else None
     if cached is not None:
         return cached
-    converted = arrays(each.part.stored, each.wanted, dtype=each.dtype)
-    return converted if cache is None else cache.keep(name, each, converted)
+    converted = arrays(part.stored, part.wanted, dtype=part.dtype)
+    return converted if cache is None else cache.keep(name, part, converted)
 
 
 @dataclass(kw_only=True)

@@ -207,10 +207,10 @@ def find_file(path: Path) -> Path:
 
 def read_contents(file: Path) -> LoraContents:
     """Return the contents of a safetensors file without its factors; raises UnreadableCheckpoint."""
-    header = read_header(file)
+    tensors, notes = read_header(file)
     strange = [
         f"{name} ({each.dtype})"
-        for name, each in header.entries.items()
+        for name, each in tensors.items()
         if each.dtype not in (ALPHAS if is_alpha(name) else FACTORS) and not other_kind(name)
     ]
     if strange:
@@ -218,13 +218,13 @@ def read_contents(file: Path) -> LoraContents:
             f"{file} has tensors of dtypes that are not supported: {shorten(strange)}."
         )
     with safe_open(file, "np") as opened:
-        alphas = {name: read_alpha(opened.get_tensor(name)) for name in header.entries if is_alpha(name)}
-    settings = read_adapter_settings(header.notes.get(METADATA))
-    is_of_peft = any(map(is_in_adapter, header.entries)) and not any(map(other_kind, header.entries))
+        alphas = {name: read_alpha(opened.get_tensor(name)) for name in tensors if is_alpha(name)}
+    settings = read_adapter_settings(notes.get(METADATA))
+    is_of_peft = any(map(is_in_adapter, tensors)) and not any(map(other_kind, tensors))
     if is_of_peft and not settings and not alphas:
         settings = read_adapter_config(file)
     return LoraContents(
-        shapes={name: each.shape for name, each in header.entries.items()}, alphas=alphas, settings=settings
+        shapes={name: each.shape for name, each in tensors.items()}, alphas=alphas, settings=settings
     )
 
 

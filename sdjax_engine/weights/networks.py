@@ -11,7 +11,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -98,7 +98,7 @@ class Blueprint:
     def module(self, parameters: Mapping[str, Any]) -> Any:
         """Return the module over these parameters, for use within one traced function.
 
-        Kernels of convolutions may be in a GPU's order (`weights/networks.py`).
+        Kernels of convolutions may be in a GPU's order (`ordered_by_output`).
         """
         from flax import nnx  # noqa: PLC0415
 
@@ -125,78 +125,62 @@ def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A class of networks: the module that defines it, and how its config.json is read."""
-
-    home: str
-    settle: Callable[[Mapping[str, Any]], dict[str, Any]]
-
-
-KINDS = {
-    "CLIPTextModel": Kind(home="clip_text", settle=settle_text_config),
-    "CLIPTextModelWithProjection": Kind(home="clip_text", settle=settle_projected_text_config),
-    "UNet2DConditionModel": Kind(home="unet", settle=settle_unet_config),
-    "AutoencoderKL": Kind(home="vae", settle=settle_vae_config),
-    "AutoencoderTiny": Kind(home="autoencoder_tiny", settle=settle_autoencoder_tiny_config),
-    "StableDiffusionSafetyChecker": Kind(home="safety_checker", settle=settle_safety_checker_config),
-    "ViTForImageClassification": Kind(home="vit", settle=settle_vit_config),
-    "TrustMarkEncoder": Kind(home="trustmark", settle=dict),
-    "TrustMarkDecoder": Kind(home="trustmark", settle=dict),
+KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "CLIPTextModel": ("clip", settle_text_config),
+    "CLIPTextModelWithProjection": ("clip", settle_projected_text_config),
+    "UNet2DConditionModel": ("unet", settle_unet_config),
+    "AutoencoderKL": ("autoencoders", settle_vae_config),
+    "AutoencoderTiny": ("autoencoders", settle_autoencoder_tiny_config),
+    "StableDiffusionSafetyChecker": ("clip", settle_safety_checker_config),
+    "ViTForImageClassification": ("vit", settle_vit_config),
+    "TrustMarkEncoder": ("trustmark", dict),
+    "TrustMarkDecoder": ("trustmark", dict),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A network as its files describe it: its class, complete configuration, and tensors by present names.
-
-    `origin` is where the configuration comes from, for messages.
-    """
-
-    model: str
-    config: dict[str, Any]
-    stored: Mapping[str, Stored]
-    origin: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkKey:
-    """The inputs from which a network is built; `text` is `config` as JSON, which can be compared."""
-
-    model: str
-    text: str
-    dtype: str
-    config: Mapping[str, Any] = field(compare=False)
-
-
+"""The module that defines each class of networks, and how its config.json is read."""
 LAYOUTS_KEPT = 16
 """How many layouts are kept, also after their models are unloaded: most models have the same forms.
 
-A known layout saves 0.44 s of the processor for SDXL's UNet, which is 9 MB of objects. Its key is a
-`NetworkKey`: the network's class, its whole configuration, its dtype.
+A known layout saves 0.44 s of the processor for SDXL's UNet, which is 9 MB of objects. Its key is the
+network's class, its whole configuration, its dtype.
 """
 
 _making = threading.Lock()  # models that load at once wait for one network instead of making it twice
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkPlan:
-    """A network before its parameters are read, and the dtype that it will have."""
+class Part:
+    """A network before its parameters are read: its class, complete configuration, tensors by present names.
 
-    part: Part
-    blueprint: Blueprint
-    dtype: DTypeLike
+    `origin` is where the configuration comes from, for messages; `dtype` is that of the parameters later.
+    """
+
+    model: str
+    config: dict[str, Any]
+    stored: Mapping[str, Stored]
+    origin: str
+    dtype: DTypeLike = jnp.float32
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """The construction of its module."""
+        return Blueprint(self._layout)
 
     @property
     def wanted(self) -> Mapping[str, Parameter]:
         """Its parameters by the reference's names; raises UnreadableCheckpoint if it cannot be built."""
-        return self.blueprint.layout.parameters
+        return self._layout().parameters
 
     @property
     def size(self) -> int:
         """The bytes of its parameters by the headers of the files, which may hold others too."""
-        elements = sum(math.prod(each.shape) for each in self.part.stored.values())
+        elements = sum(math.prod(each.shape) for each in self.stored.values())
         return elements * int(jnp.dtype(self.dtype).itemsize)
+
+    def _layout(self) -> Layout:
+        try:
+            return layout(self.model, self.config, self.dtype)
+        except NO_NETWORK as error:
+            raise not_a_network(self.origin, error) from error
 
 
 NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
@@ -209,7 +193,8 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
     Raises UnreadableCheckpoint for values that are not supported or describe no network.
     """
     try:
-        return KINDS[model].settle(config)
+        _, settle = KINDS[model]
+        return settle(config)
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"{origin}: {error}") from error
     except NO_NETWORK as error:
@@ -241,19 +226,6 @@ def infer_part(
     )
 
 
-def plan_network(part: Part, *, dtype: DTypeLike) -> NetworkPlan:
-    """Return the plan of the network of `part`; builds nothing."""
-    return NetworkPlan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
-
-
-def build(part: Part, dtype: DTypeLike) -> Layout:
-    """Build a network without memory; raises UnreadableCheckpoint if that is impossible."""
-    try:
-        return layout(part.model, part.config, dtype)
-    except NO_NETWORK as error:
-        raise not_a_network(part.origin, error) from error
-
-
 def layout(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Layout:
     """Return the layout of a network of class `model`, which models of one form share.
 
@@ -261,13 +233,14 @@ def layout(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Layout:
     """
     text = json.dumps(config, sort_keys=True)
     with _making:
-        return _layout(NetworkKey(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
+        return _layout(model, text, jnp.dtype(dtype).name)
 
 
 @lru_cache(maxsize=LAYOUTS_KEPT)
-def _layout(key: NetworkKey) -> Layout:
-    network = getattr(import_module(f"sdjax_engine.models.{KINDS[key.model].home}"), key.model)
-    return layout_of(network(key.config, dtype=jnp.dtype(key.dtype)))
+def _layout(model: str, config: str, dtype: str) -> Layout:
+    home, _ = KINDS[model]
+    network = getattr(import_module(f"sdjax_engine.models.{home}"), model)
+    return layout_of(network(json.loads(config), dtype=jnp.dtype(dtype)))
 
 
 def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
@@ -275,12 +248,12 @@ def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
     return Blueprint(lambda: layout("AutoencoderKL", config, "float32"))
 
 
-def check_tensors(origin: str, plans: Mapping[str, NetworkPlan]) -> None:
+def check_tensors(origin: str, parts: Mapping[str, Part]) -> None:
     """Raise UnreadableCheckpoint listing every tensor of every network that does not fit."""
     wrong = [
         f"in {name}, {'; '.join(problems)}"
-        for name, each in plans.items()
-        if (problems := find_problems(each.part.stored, each.wanted))
+        for name, part in parts.items()
+        if (problems := find_problems(part.stored, part.wanted))
     ]
     if wrong:
         raise UnreadableCheckpoint(

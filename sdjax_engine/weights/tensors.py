@@ -30,25 +30,36 @@ WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes."""
+class Stored:
+    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes.
 
+    `transposed`: the file holds a matrix whose rows are this tensor's columns. The tensor's values are those
+    in the file times `scale`.
+    """
+
+    file: Path
     shape: tuple[int, ...]
     dtype: str
     offset: int
     size: int
+    transposed: bool = False
+    scale: float = 1.0
+
+    def turned(self) -> Stored:
+        """The tensor with `transposed` inverted and its shape reversed."""
+        return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
+
+    def share(self, index: int, count: int) -> Stored:
+        """The `index`th of `count` equal shares along the first axis."""
+        rows, size = self.shape[0] // count, self.size // count
+        return replace(self, shape=(rows, *self.shape[1:]), offset=self.offset + index * size, size=size)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Header:
-    """All tensors of a file by name, and the file's metadata."""
+def read_header(file: Path) -> tuple[dict[str, Stored], dict[str, str]]:
+    """Return the tensors of a safetensors file by name, and its notes; reads the header alone.
 
-    entries: Mapping[str, Entry]
-    notes: Mapping[str, str]
-
-
-def read_header(file: Path) -> Header:
-    """Return the header of a safetensors file; raises UnreadableCheckpoint for an incomplete file."""
+    Raises UnreadableCheckpoint for an incomplete file.
+    """
     check_start(file)
     try:
         with file.open("rb") as opened:
@@ -60,28 +71,28 @@ def read_header(file: Path) -> Header:
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise UnreadableCheckpoint(f"{file} is not a whole safetensors file: {first_line(error)}") from error
     notes = described.pop("__metadata__", None) or {}
-    entries = {}
+    found = {}
     for name, each in described.items():
-        begin, end = each["data_offsets"]
-        entries[name] = Entry(
-            shape=tuple(each["shape"]), dtype=each["dtype"], offset=8 + length + begin, size=end - begin
+        shape, (begin, end) = tuple(each["shape"]), each["data_offsets"]
+        found[name] = Stored(
+            file=file, shape=shape, dtype=each["dtype"], offset=8 + length + begin, size=end - begin
         )
-    return Header(entries=entries, notes=notes)
+    return found, notes
 
 
-def read_numbers(file: Path, entries: Mapping[str, Entry]) -> dict[str, float]:
+def read_numbers(file: Path, tensors: Mapping[str, Stored]) -> dict[str, float]:
     """Return the tensors of one number each, by name; those of another count or dtype are left out.
 
     Raises UnreadableCheckpoint.
     """
-    kinds = {name: NUMBERS.get(each.dtype) for name, each in entries.items() if math.prod(each.shape) == 1}
+    kinds = {name: NUMBERS.get(each.dtype) for name, each in tensors.items() if math.prod(each.shape) == 1}
     found = {}
     try:
         with file.open("rb") as opened:
             for name, kind in kinds.items():
                 if kind is not None:
-                    opened.seek(entries[name].offset)
-                    found[name] = float(np.frombuffer(opened.read(entries[name].size), kind)[0])
+                    opened.seek(tensors[name].offset)
+                    found[name] = float(np.frombuffer(opened.read(tensors[name].size), kind)[0])
     except (OSError, ValueError) as error:
         raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
     return found
@@ -199,32 +210,6 @@ MOST_LISTED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
-    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes.
-
-    `transposed`: the file holds a matrix whose rows are this tensor's columns. The tensor's values are those
-    in the file times `scale`.
-    """
-
-    file: Path
-    shape: tuple[int, ...]
-    dtype: str
-    offset: int
-    size: int
-    transposed: bool = False
-    scale: float = 1.0
-
-    def turned(self) -> Stored:
-        """The tensor with `transposed` inverted and its shape reversed."""
-        return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
-
-    def share(self, index: int, count: int) -> Stored:
-        """The `index`th of `count` equal shares along the first axis."""
-        rows, size = self.shape[0] // count, self.size // count
-        return replace(self, shape=(rows, *self.shape[1:]), offset=self.offset + index * size, size=size)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A parameter to fill: its path in the module, and the shape it has there."""
 
@@ -247,35 +232,34 @@ def reference_names(shapes: Iterable[tuple[tuple[str | int, ...], Sequence[int]]
     return {reference_name(path): Parameter(path=path, shape=tuple(shape)) for path, shape in shapes}
 
 
-def tensors_in(file: Path, header: Header) -> dict[str, Stored]:
-    """Return the tensors of a file by their names in it, each with the scale that lies beside it.
+def scaled(file: Path, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Return the tensors of a file's header, each with the scale that lies beside it.
 
     Raises UnreadableCheckpoint.
     """
-    scales = scales_in(file, header)
+    scales = scales_in(file, tensors)
     return {
-        name: Stored(
-            file=file,
-            shape=entry.shape,
-            dtype=entry.dtype,
-            offset=entry.offset,
-            size=entry.size,
-            scale=scales.get(name.removesuffix(".weight") + SCALE, 1.0),
-        )
-        for name, entry in header.entries.items()
+        name: replace(each, scale=scales.get(name.removesuffix(".weight") + SCALE, 1.0))
+        for name, each in tensors.items()
         if name not in scales and not UNUSED.fullmatch(name)
     }
 
 
-def scales_in(file: Path, header: Header) -> dict[str, float]:
+def scales_in(file: Path, tensors: Mapping[str, Stored]) -> dict[str, float]:
     """Return the scales of weights, by their own names; raises UnreadableCheckpoint."""
     beside = {
-        name: entry
-        for name, entry in header.entries.items()
-        if name.endswith(SCALE) and f"{name.removesuffix(SCALE)}.weight" in header.entries
+        name: each
+        for name, each in tensors.items()
+        if name.endswith(SCALE) and f"{name.removesuffix(SCALE)}.weight" in tensors
     }
     numbers = read_numbers(file, beside) if beside else {}
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
+
+
+def tensors_in(file: Path) -> dict[str, Stored]:
+    """Return the tensors of a file by their names in it, with their scales; raises UnreadableCheckpoint."""
+    tensors, _ = read_header(file)
+    return scaled(file, tensors)
 
 
 def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
@@ -285,7 +269,7 @@ def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
     """
     found = {}
     for file in files:
-        for name, stored in tensors_in(file, read_header(file)).items():
+        for name, stored in tensors_in(file).items():
             current = current_name(model, name)
             if current is not None:
                 found[current] = stored

@@ -23,9 +23,9 @@ from sdjax_engine.errors import UnreadableCheckpoint, cut, first_line
 from sdjax_engine.watermark_tasks import BITS
 from sdjax_engine.weights.checkpoint import Component
 from sdjax_engine.weights.files import Report, find_named_folder
-from sdjax_engine.weights.load import DTYPES, fill
-from sdjax_engine.weights.networks import NetworkPlan, Part, check_tensors, infer_part, plan_network
-from sdjax_engine.weights.tensors import Stored, read_header, tensors_in
+from sdjax_engine.weights.load import fill
+from sdjax_engine.weights.networks import Part, check_tensors, infer_part
+from sdjax_engine.weights.tensors import Stored, tensors_in
 
 STORAGES: Mapping[str, tuple[str, int]] = {
     "DoubleStorage": ("F64", 8),
@@ -169,13 +169,13 @@ def load_trustmark(source: str, *, report: Report | None = None) -> TrustMark:
 
     Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
     """
-    plans = trustmark_plans(source, report=report)
-    encoder, decoder = (fill(name, each, put=jax.device_put, cache=None) for name, each in plans.items())
+    parts = trustmark_parts(source, report=report)
+    encoder, decoder = (fill(name, each, put=jax.device_put, cache=None) for name, each in parts.items())
     return TrustMark(encoder=encoder, decoder=decoder)
 
 
-def trustmark_plans(source: str, *, report: Report | None = None) -> dict[str, NetworkPlan]:
-    """Return the plans of encoder and decoder, whose tensors are all there; raises as `load_trustmark`."""
+def trustmark_parts(source: str, *, report: Report | None = None) -> dict[str, Part]:
+    """Return encoder and decoder, whose tensors are all there; raises as `load_trustmark`."""
     folder = find_named_folder(source, FILES, report)
     parts = (
         _part(folder, ENCODER, "TrustMarkEncoder", "encoder.", _encoder_config),
@@ -185,9 +185,9 @@ def trustmark_plans(source: str, *, report: Report | None = None) -> dict[str, N
         raise UnreadableCheckpoint(
             f"{strange[0].origin} is for {strange[0].config['bits']} bits, and a watermark has {BITS}."
         )
-    plans = {part.model: plan_network(part, dtype=DTYPES["float32"]) for part in parts}
-    check_tensors(str(folder), plans)
-    return plans
+    found = {part.model: part for part in parts}
+    check_tensors(str(folder), found)
+    return found
 
 
 def _part(
@@ -198,7 +198,7 @@ def _part(
         raise UnreadableCheckpoint(
             f"{folder} holds no {stem}.ckpt: name the folder with the files of TrustMark, variant P."
         )
-    tensors = tensors_of_torch(file) if file.suffix == ".ckpt" else tensors_in(file, read_header(file))
+    tensors = tensors_of_torch(file) if file.suffix == ".ckpt" else tensors_in(file)
     # A file of the whole model may hold the tensors of both networks, and of its training.
     named = {
         name.removeprefix(prefix): stored

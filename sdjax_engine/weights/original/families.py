@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes, quoted
-from sdjax_engine.weights.tensors import Header, read_numbers, shorten
+from sdjax_engine.weights.tensors import Stored, read_numbers, shorten
 
 CLIP, OPEN_CLIP = "quick_gelu", "gelu"
 SCHEDULE: dict[str, Any] = {
@@ -137,15 +137,15 @@ MOST_BYTES = 64 * 2**10
 PARAMETERIZATIONS = {"eps": NOISE, "v": V}
 
 
-def prediction_of(file: Path, header: Header) -> str | None:
+def prediction_of(file: Path, tensors: Mapping[str, Stored], notes: Mapping[str, str]) -> str | None:
     """Return "epsilon" or "v_prediction", or None if nothing tells it; raises UnreadableCheckpoint."""
     beside = file.with_suffix(".yaml")
     if beside.is_file() and (prediction := prediction_in(beside)):
         return prediction
-    noted = header.notes.get("modelspec.prediction_type", "")
-    if noted in ("v", V) or "v_pred" in header.entries:
+    noted = notes.get("modelspec.prediction_type", "")
+    if noted in ("v", V) or "v_pred" in tensors:
         return V
-    steps = {name: entry for name, entry in header.entries.items() if name == STEP}
+    steps = {name: entry for name, entry in tensors.items() if name == STEP}
     ended = read_numbers(file, steps).get(STEP) if steps else None
     return NOISE if noted == NOISE or ended == LAST_STEP_OF_SD_2_BASE else None
 

@@ -41,7 +41,7 @@ from sdjax_engine.weights.original.networks import (
     unet_names,
     vae_part,
 )
-from sdjax_engine.weights.tensors import WHY_NO_PICKLES, Stored, read_header, tensors_in
+from sdjax_engine.weights.tensors import WHY_NO_PICKLES, Stored, read_header, scaled
 
 Tensors = dict[str, Stored]
 UNET = "model.diffusion_model."
@@ -112,8 +112,8 @@ def recognise(
     """
     if any(file.match(pattern) for pattern in PICKLES):
         raise UnreadableCheckpoint(f"{file} holds pickled weights, and {WHY_NO_PICKLES}.")
-    header = read_header(file)
-    tensors = tensors_in(file, header)
+    header, notes = read_header(file)
+    tensors = scaled(file, header)
     family = next((each for each in FAMILIES if each.matches(frozenset(tensors))), None)
     unet, own_vae = inside(tensors, UNET), inside(tensors, *VAES)
     beside = file.with_name(f"{file.stem}.vae.safetensors")
@@ -137,7 +137,7 @@ def recognise(
     latent = int(autoencoder.config["latent_channels"])
     inpaints = channels_into(unet[INPUT]) == 2 * latent + MASK
     scheduler = own_scheduler(file) or scheduler_config_of(
-        family, tensors, prediction_of(file, header), inpaints=inpaints
+        family, tensors, prediction_of(file, header, notes), inpaints=inpaints
     )
     return Original(
         file=file,
@@ -146,7 +146,7 @@ def recognise(
         vae=autoencoder,
         encoders={each.name: inside(tensors, each.prefix) for each in family.encoders},
         scheduler_config=scheduler,
-        sample_size=latent_size(family, scheduler, header.notes, scale=scale_of(autoencoder.config)),
+        sample_size=latent_size(family, scheduler, notes, scale=scale_of(autoencoder.config)),
         inpaints=inpaints,
     )
 

@@ -243,7 +243,7 @@ def test_an_eviction_that_raises_leaves_in_the_account_what_it_leaves_on_the_dev
 
     monkeypatch.setattr(Transport, "to_host", run_out)
     with pytest.raises(MemoryError):
-        residency.claim("a lane", Need(held=50)) if why == "a claim" else residency.bring("third")
+        residency.claim("a lane", Need(held=45)) if why == "a claim" else residency.bring("third")
     assert residency.taken == taken
     assert residency.claim("a lane", Need(held=40)), "a later eviction does the rest"
     assert residency.taken == 88

@@ -17,7 +17,7 @@ import trustmark_weights as weights
 from watermarks import SMALL, write_weights
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.weights.trustmark import tensors_of_torch, trustmark_plans
+from sdjax_engine.weights.trustmark import tensors_of_torch, trustmark_parts
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.bfloat16, torch.int64, torch.bool])
@@ -78,30 +78,28 @@ def test_broken_and_strange_files_are_refused_in_one_sentence(tmp_path: Path) ->
 
 
 def test_the_weights_of_a_watermark_are_checked_by_their_headers(tmp_path: Path) -> None:
-    assert {plan.part.config["bits"] for plan in trustmark_plans(str(write_weights(tmp_path))).values()} == {
-        100
-    }
+    assert {part.config["bits"] for part in trustmark_parts(str(write_weights(tmp_path))).values()} == {100}
     (tmp_path / "decoder_P.ckpt").unlink()
     with pytest.raises(UnreadableCheckpoint, match=r"holds no decoder_P\.ckpt: name the folder"):
-        trustmark_plans(str(tmp_path))
+        trustmark_parts(str(tmp_path))
     lacking = {name: torch.from_numpy(each) for name, each in weights.values(SMALL["encoder"]).items()}
     del lacking["encoder.post.1.conv.bias"]
     write_weights(tmp_path, encoder={"state_dict": lacking})
     with pytest.raises(UnreadableCheckpoint, match=r"in TrustMarkEncoder, 1 missing: post\.1\.conv\.bias"):
-        trustmark_plans(str(tmp_path))
+        trustmark_parts(str(tmp_path))
     write_weights(tmp_path, encoder={"state_dict": {"other": torch.ones(3)}})
     with pytest.raises(UnreadableCheckpoint, match="lacks what tells the shape of its encoder_P"):
-        trustmark_plans(str(tmp_path))
+        trustmark_parts(str(tmp_path))
     fewer = weights.decoder_shapes(width=4) | {"decoder.decoder.fc.weight": (64, 128)}
     write_weights(tmp_path, {"encoder": SMALL["encoder"], "decoder": fewer})
     with pytest.raises(
         UnreadableCheckpoint, match=r"decoder_P\.ckpt is for 64 bits, and a watermark has 100"
     ):
-        trustmark_plans(str(tmp_path))
+        trustmark_parts(str(tmp_path))
     with pytest.raises(UnreadableCheckpoint, match=r"name a folder with encoder_P\.ckpt and decoder_P\.ckpt"):
-        trustmark_plans(str(tmp_path / "nowhere"))
+        trustmark_parts(str(tmp_path / "nowhere"))
     safetensors = pytest.importorskip("safetensors.numpy")
     for part, shapes in SMALL.items():
         (tmp_path / f"{part}_P.ckpt").unlink()
         safetensors.save_file(weights.values(shapes), tmp_path / f"{part}_P.safetensors")
-    assert all(np.size(plan.part.stored) for plan in trustmark_plans(str(tmp_path)).values())
+    assert all(np.size(part.stored) for part in trustmark_parts(str(tmp_path)).values())
