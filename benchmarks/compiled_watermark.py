@@ -30,8 +30,7 @@ from sdjax_engine.models.trustmark import PIXELS
 from sdjax_engine.watermark import find, put
 from sdjax_engine.watermark_tasks import BITS, SEEN
 from sdjax_engine.weights.checkpoint import Component
-from sdjax_engine.weights.load import DTYPES
-from sdjax_engine.weights.networks import Part, plan_network
+from sdjax_engine.weights.networks import Part
 
 PARTS = {
     "put": Part(
@@ -51,14 +50,12 @@ PARTS = {
 
 def compiled(name: str, mesh: Mesh, pictures: int) -> Any:
     """Compile the program that puts a watermark or finds one, for so many pictures in a call."""
-    planned, placed = plan_network(PARTS[name], dtype=DTYPES["float32"]), replicated(mesh)
+    planned, placed = PARTS[name], replicated(mesh)
     parameters: Any = {
         each.key: jax.ShapeDtypeStruct(each.shape, planned.dtype, sharding=placed)
         for each in sorted(planned.wanted.values(), key=lambda each: each.key)
     }
-    network = Component(
-        parameters=parameters, shapes={}, blueprint=planned.blueprint, config=PARTS[name].config
-    )
+    network = Component(parameters=parameters, shapes={}, blueprint=planned.blueprint, config=planned.config)
 
     def given(*shape: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((pictures, *shape), np.uint8, sharding=placed)
