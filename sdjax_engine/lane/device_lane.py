@@ -97,6 +97,12 @@ class Picture:
     probabilities: jax.Array | None = field(default=None, repr=False)
     classifier: PictureClassifier | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        """Start to copy to the host what is read there."""
+        for array in (self.pixels, self.finite, self.scores, self.probabilities):
+            if array is not None:
+                array.copy_to_host_async()
+
     @property
     def ready(self) -> bool:
         """Whether the devices have decoded and judged it."""
@@ -116,72 +122,6 @@ class Picture:
         if self.classifier is not None and self.probabilities is not None:
             classified = self.classifier.read(np.asarray(self.probabilities)[0])
         return read_safety_scores(scores) if scores.size else None, classified
-
-
-class DecodeThread:
-    """Calls programs in a thread of its own, one after the other; the thread ends with this object."""
-
-    def __init__(self) -> None:
-        self._thread = DaemonThread("sdjax-decode")
-
-    def __call__(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a program in the thread; returns its result or raises its error."""
-        return self._thread.submit(program, *arguments).result()
-
-
-def call_directly(program: Callable[..., Any], *arguments: Any) -> Any:
-    """Queue a program from the caller's thread: an accelerator has one queue for all threads."""
-    return program(*arguments)
-
-
-@dataclass(kw_only=True, eq=False)
-class DecodingQueue:
-    """Queues the decoding of a model's pictures; on a CPU beside the other programs."""
-
-    model: LoadedModel
-    _call: Callable[..., Any] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Make the thread that decodes on a CPU."""
-        self._call = DecodeThread() if self.in_parallel else call_directly
-
-    @property
-    def in_parallel(self) -> bool:
-        """Whether a decoding runs at the same time as another program."""
-        return devices.is_cpu(self.model.mesh)
-
-    def queue(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
-        """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host."""
-        decoded: Mapping[int, Decoded] = self._call(
-            call_on, program, list(latents), self.model.arrays.decoding, Shares(latents)
-        )
-        judged = self._judged(decoded)
-        return {
-            device: self._picture(latents[device], one, judged.get(device)) for device, one in decoded.items()
-        }
-
-    def _judged(self, decoded: Mapping[int, Decoded]) -> Shares:
-        """Queue the picture classifier for the picture of each device."""
-        if self.model.classifier is None:
-            return Shares()
-        inputs = Shares({device: each.classifier_input for device, each in decoded.items()})
-        judged: Shares = self._call(self.model.classifier.queue, inputs)
-        return judged
-
-    def _picture(self, latents: Latents, decoded: Decoded, probabilities: jax.Array | None) -> Picture:
-        judged = {} if probabilities is None else {"probabilities": probabilities}
-        return Picture(
-            latents=latents,
-            classifier=self.model.classifier,
-            **copied_to_host(pixels=decoded.pixels, finite=decoded.finite, scores=decoded.scores, **judged),
-        )
-
-
-def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
-    """Return the arrays, whose copies to the host have begun."""
-    for array in arrays.values():
-        array.copy_to_host_async()
-    return arrays
 
 
 Work = Run | Estimates | Picture
@@ -213,7 +153,7 @@ class DeviceLane:
         self.lane = lane
         self._model = model
         self._compiler = compiler
-        self._decoding = DecodingQueue(model=model)
+        self._beside = DaemonThread("sdjax-decode") if devices.is_cpu(model.mesh) else None
         self._later = LaterPrograms()
         self._makes_previews = previews
         self._decodes_previews = previews and model.preview_decoder is not None
@@ -343,7 +283,7 @@ class DeviceLane:
         latents = self._taken(seats)
         pictures: dict[int, Picture] = {}
         for wave in self._grid.waves(seats):
-            decoded = self._decoding.queue(
+            decoded = self._decoded(
                 self._programs.decode, {device: latents[seat] for device, seat in wave.items()}
             )
             pictures |= {seat: decoded[device] for device, seat in wave.items()}
@@ -352,7 +292,7 @@ class DeviceLane:
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32; None unless `retries`."""
         program = self._later.decode_in_float32
-        return None if program is None else self._decoding.queue(program, {0: latents[None]})[0]
+        return None if program is None else self._decoded(program, {0: latents[None]})[0]
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
@@ -466,8 +406,36 @@ class DeviceLane:
             *(self._later.begin, *self._denoising.values(), *more),
             seats=self._shapes.bytes_per_device,
             decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
-            decodes_in_parallel=self._decoding.in_parallel,
+            decodes_in_parallel=self._beside is not None,
         )
+
+    def _decoded(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
+        """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host."""
+        classifier, parameters = self._model.classifier, self._model.arrays.decoding
+        decoded: Mapping[int, Decoded] = self._call(
+            call_on, program, list(latents), parameters, Shares(latents)
+        )
+        judged = Shares()
+        if classifier is not None:
+            inputs = Shares({device: each.classifier_input for device, each in decoded.items()})
+            judged = self._call(classifier.queue, inputs)
+        return {
+            device: Picture(
+                latents=latents[device],
+                pixels=one.pixels,
+                finite=one.finite,
+                scores=one.scores,
+                probabilities=judged.get(device),
+                classifier=classifier,
+            )
+            for device, one in decoded.items()
+        }
+
+    def _call(self, program: Callable[..., Any], *arguments: Any) -> Any:
+        """Queue a program of pictures: on a CPU in a thread of its own, beside the other programs."""
+        if self._beside is None:  # an accelerator has one queue for all threads
+            return program(*arguments)
+        return self._beside.submit(program, *arguments).result()
 
     def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
         """Return the seats of the newcomers with a start picture; with an inpainting UNet those of all."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,34 +33,54 @@ class Preprocessing:
 
 
 def settle_preprocessing(config: Config) -> Preprocessing:
-    """Read a preprocessor_config.json of any version; missing keys have the reference's defaults.
+    """Read CLIP's preprocessor_config.json of any version; missing keys have the reference's defaults.
 
     Raises UnreadableCheckpoint for a step that is switched off, and for settings that are not supported.
     """
+    with settings_of(CLIP_PROCESSOR):
+        defaults = Preprocessing()
+        size, crop_size = (config.get(key, defaults.shortest_edge) for key in ("size", "crop_size"))
+        shortest: Any = size.get("shortest_edge") if isinstance(size, Mapping) else size
+        crop = both_sides(crop_size)
+        mean, std = channel_values(config, defaults)
+        wrong = wrong_keys(config, CLIP_STEPS, mean, std)
+        wrong += ["resample"] if config.get("resample", BICUBIC) != BICUBIC else []
+        wrong += ["size"] if type(shortest) is not int or shortest > MOST_PIXELS else []
+        wrong += ["crop_size"] if not wrong and not all(0 < side <= shortest for side in crop) else []
+        refuse(CLIP_PROCESSOR, [f"{key}={quoted(config[key])}" for key in wrong])
+        return Preprocessing(shortest_edge=shortest, crop=crop, mean=mean, std=std)
+
+
+@contextmanager
+def settings_of(processor: str) -> Iterator[None]:
+    """Raise UnreadableCheckpoint for settings that are of another kind than this processor's."""
     try:
-        return read_clip_preprocessing(config)
+        yield
     except (KeyError, TypeError) as error:
         raise UnreadableCheckpoint(
-            f"{CLIP_PROCESSOR} with settings of another kind: {first_line(error)}"
+            f"{processor} with settings of another kind: {first_line(error)}"
         ) from error
 
 
-def read_clip_preprocessing(config: Config) -> Preprocessing:
-    defaults = Preprocessing()
-    size, crop_size = (config.get(key, defaults.shortest_edge) for key in ("size", "crop_size"))
-    shortest_edge: Any = size.get("shortest_edge") if isinstance(size, Mapping) else size
-    crop = (crop_size["height"], crop_size["width"]) if isinstance(crop_size, Mapping) else (crop_size,) * 2
-    mean = as_tuple(config.get("image_mean", defaults.mean))
-    std = as_tuple(config.get("image_std", defaults.std))
-    wrong = [step for step in CLIP_STEPS if not config.get(step, True)]
-    wrong += ["resample"] if config.get("resample", BICUBIC) != BICUBIC else []
+def both_sides(size: Any) -> tuple[Any, Any]:
+    """Return (height, width) of a setting that names both, or one number for both."""
+    return (size["height"], size["width"]) if isinstance(size, Mapping) else (size, size)
+
+
+def channel_values(config: Config, defaults: Any) -> tuple[Any, Any]:
+    """Return the mean and the standard deviation of each channel."""
+    return (
+        as_tuple(config.get("image_mean", defaults.mean)),
+        as_tuple(config.get("image_std", defaults.std)),
+    )
+
+
+def wrong_keys(config: Config, steps: Sequence[str], mean: Any, std: Any) -> list[str]:
+    """Return the keys of settings that both processors have and that are not supported."""
+    wrong = [step for step in steps if not config.get(step, True)]
     wrong += ["rescale_factor"] if abs(config.get("rescale_factor", 1 / WHITE) * WHITE - 1) > 1e-6 else []
-    wrong += ["size"] if type(shortest_edge) is not int or shortest_edge > MOST_PIXELS else []
-    wrong += ["crop_size"] if not wrong and not all(0 < side <= shortest_edge for side in crop) else []
     wrong += ["image_mean"] if not is_of_channels(mean) else []
-    wrong += ["image_std"] if not is_of_channels(std) else []
-    refuse(CLIP_PROCESSOR, [f"{key}={quoted(config[key])}" for key in wrong])
-    return Preprocessing(shortest_edge=shortest_edge, crop=crop, mean=mean, std=std)
+    return wrong + (["image_std"] if not is_of_channels(std) else [])
 
 
 def is_of_channels(value: Any) -> bool:
@@ -124,36 +145,20 @@ class ViTPreprocessing:
 
 
 def settle_vit_preprocessing(config: Config) -> ViTPreprocessing:
-    """Read a preprocessor_config.json of any version; missing keys have the reference's defaults.
-
-    Raises UnreadableCheckpoint for a step that is switched off, and for settings that are not supported.
-    """
-    try:
-        return read_vit_preprocessing(config)
-    except (KeyError, TypeError) as error:
-        raise UnreadableCheckpoint(
-            f"{VIT_PROCESSOR} with settings of another kind: {first_line(error)}"
-        ) from error
-
-
-def read_vit_preprocessing(config: Config) -> ViTPreprocessing:
-    defaults = ViTPreprocessing()
-    size = config.get("size", defaults.size[0])
-    height, width = (size["height"], size["width"]) if isinstance(size, Mapping) else (size, size)
-    mean = as_tuple(config.get("image_mean", defaults.mean))
-    std = as_tuple(config.get("image_std", defaults.std))
-    resample = config.get("resample", defaults.resample)
-    wrong = [step for step in VIT_STEPS if not config.get(step, True)]
-    wrong += ["do_center_crop"] if config.get("do_center_crop") else []
-    wrong += ["resample"] if resample not in METHODS else []
-    wrong += ["rescale_factor"] if abs(config.get("rescale_factor", 1 / WHITE) * WHITE - 1) > 1e-6 else []
-    wrong += (
-        ["size"] if not all(type(side) is int and 0 < side <= MOST_PIXELS for side in (height, width)) else []
-    )
-    wrong += ["image_mean"] if not is_of_channels(mean) else []
-    wrong += ["image_std"] if not is_of_channels(std) or not all(each > 0 for each in std) else []
-    refuse(VIT_PROCESSOR, [f"{key}={quoted(config[key])}" for key in wrong])
-    return ViTPreprocessing(size=(height, width), resample=resample, mean=mean, std=std)
+    """Read a ViT's preprocessor_config.json of any version; raises as `settle_preprocessing`."""
+    with settings_of(VIT_PROCESSOR):
+        defaults = ViTPreprocessing()
+        height, width = both_sides(config.get("size", defaults.size[0]))
+        mean, std = channel_values(config, defaults)
+        resample = config.get("resample", defaults.resample)
+        wrong = wrong_keys(config, VIT_STEPS, mean, std)
+        wrong += ["do_center_crop"] if config.get("do_center_crop") else []
+        wrong += ["resample"] if resample not in METHODS else []
+        sides_fit = all(type(side) is int and 0 < side <= MOST_PIXELS for side in (height, width))
+        wrong += [] if sides_fit else ["size"]
+        wrong += ["image_std"] if "image_std" not in wrong and not all(each > 0 for each in std) else []
+        refuse(VIT_PROCESSOR, [f"{key}={quoted(config[key])}" for key in wrong])
+        return ViTPreprocessing(size=(height, width), resample=resample, mean=mean, std=std)
 
 
 def vit_pixels(pictures: Array, preprocessing: ViTPreprocessing) -> Array:

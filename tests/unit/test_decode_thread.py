@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sdjax_engine.lane.device_lane import DecodeThread, call_directly
+from sdjax_engine.compiling.per_device import DaemonThread
 
 DEADLINE = 30.0
 
@@ -47,14 +47,16 @@ def test_a_later_program_overtakes_one_of_the_decode_thread(seconds: Callable[[f
     """Queued from one thread, the later program would wait for the earlier one."""
     picture = jnp.ones((256, 256))
     jax.block_until_ready(twice(picture))  # compiled
-    under_way = DecodeThread()(multiply, seconds(1.5))
+    under_way = DaemonThread("decodes").submit(multiply, seconds(1.5)).result()
     jax.block_until_ready(twice(picture))
     assert not under_way.is_ready()
 
 
-@pytest.mark.parametrize("make", [DecodeThread, lambda: call_directly], ids=["thread", "directly"])
-def test_a_call_returns_and_raises_what_the_program_does(make: Callable[[], Callable[..., Any]]) -> None:
-    queue = make()
+def test_a_call_returns_and_raises_what_the_program_does() -> None:
+    thread = DaemonThread("decodes")
+
+    def queue(program: Callable[..., Any], *arguments: Any) -> Any:
+        return thread.submit(program, *arguments).result()
 
     def fail() -> None:
         raise ValueError("no such program")
@@ -76,10 +78,10 @@ DaemonThread("hangs").submit(time.sleep, 999)
 
 
 def test_the_decode_thread_is_separate_and_ends_with_its_owner() -> None:
-    queue = DecodeThread()
-    thread = queue(threading.current_thread)
+    owner = DaemonThread("decodes")
+    thread = owner.submit(threading.current_thread).result()
     assert thread is not threading.current_thread()
-    del queue
+    del owner
     gc.collect()
     thread.join(DEADLINE)
     assert not thread.is_alive()
