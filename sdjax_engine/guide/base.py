@@ -221,9 +221,9 @@ class FlaxDiffusionPipeline:
         prompt_ids: Any,
         key: jax.Array,
         size: tuple[int | None, int | None],
-        *,
         guidance_scale: Any,
         neg_prompt_ids: Any,
+        *,
         latents_only: bool = False,
         **arrays: Any,
     ) -> tuple[Inputs, CallForm]:

@@ -92,12 +92,7 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
         exactly 1, which needs half the work. `latents` (n, c, h, w) replace the noise that the key gives.
         """
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            (height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            noise=latents,
+            prompt_ids, prng_seed, (height, width), guidance_scale, neg_prompt_ids, noise=latents
         )
         painted = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
         return self._output(painted, return_dict=return_dict)
@@ -119,12 +114,7 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
         Map it with `jax.pmap`. The number of steps and the size must be static.
         """
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            (height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            noise=latents,
+            prompt_ids, prng_seed, (height, width), guidance_scale, neg_prompt_ids, noise=latents
         )
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 
@@ -170,14 +160,9 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         axis with one entry per device. Only new shapes compile a new program. Height and width default to
         the size of the pictures. `noise` (n, c, h, w) replaces the noise that the key gives.
         """
+        size = size_of(image, height, width)
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            size_of(image, height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            image=image,
-            noise=noise,
+            prompt_ids, prng_seed, size, guidance_scale, neg_prompt_ids, image=image, noise=noise
         )
         sampling = self._sampling(num_inference_steps, strength)
         painted = self._run(params, inputs, sampling, form, jit=jit)
@@ -201,14 +186,9 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
 
         Map it with `jax.pmap`. The numbers of steps and the size must be static.
         """
+        size = size_of(image, height, width)
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            size_of(image, height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            image=image,
-            noise=noise,
+            prompt_ids, prng_seed, size, guidance_scale, neg_prompt_ids, image=image, noise=noise
         )
         sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
         return self._paint(params, inputs, sampling, form)
@@ -272,15 +252,9 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         With `jit` every array has a leading axis with one entry per device. Height and width default to the
         size of the pictures. `latents` (n, c, h, w) replace the noise that the key gives.
         """
+        size, arrays = size_of(masked_image, height, width), {"image": masked_image, "mask": mask}
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            size_of(masked_image, height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            noise=latents,
-            image=masked_image,
-            mask=mask,
+            prompt_ids, prng_seed, size, guidance_scale, neg_prompt_ids, noise=latents, **arrays
         )
         painted = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
         return self._output(painted, return_dict=return_dict)
@@ -303,15 +277,9 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
 
         Map it with `jax.pmap`. The number of steps and the size must be static.
         """
+        size, arrays = size_of(masked_image, height, width), {"image": masked_image, "mask": mask}
         inputs, form = self._asked(
-            prompt_ids,
-            prng_seed,
-            size_of(masked_image, height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
-            noise=latents,
-            image=masked_image,
-            mask=mask,
+            prompt_ids, prng_seed, size, guidance_scale, neg_prompt_ids, noise=latents, **arrays
         )
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 

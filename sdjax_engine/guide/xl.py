@@ -99,8 +99,8 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
             prompt_ids,
             prng_seed,
             (height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
+            guidance_scale,
+            neg_prompt_ids,
             noise=latents,
             latents_only=output_type == "latent",
         )
@@ -129,8 +129,8 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
             prompt_ids,
             prng_seed,
             (height, width),
-            guidance_scale=guidance_scale,
-            neg_prompt_ids=neg_prompt_ids,
+            guidance_scale,
+            neg_prompt_ids,
             noise=latents,
             latents_only=return_latents,
         )

@@ -411,7 +411,7 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
 
     The program computes every seat, and suits every run. Where the host counts, one call is one evaluation.
     """
-    return compile_evaluations(shapes, compiler, "denoise", model_parameters(shapes), rows=None)
+    return compile_evaluations(shapes, compiler, "denoise", shapes.model.shapes.unet, rows=None)
 
 
 def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
@@ -420,7 +420,7 @@ def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramFo
     Its arguments are those of `denoise`; where it does not compute every row, the seats and rows of a
     `rows.Layout` come before start and stop.
     """
-    unet, bank = model_parameters(shapes)
+    unet, bank = shapes.model.shapes.unet
     rows = None if form.rows == shapes.grid.rows_per_device else form.rows
     parameters = unet, bank if form.loras else {}
     return compile_evaluations(shapes, compiler, f"denoise, {form}", parameters, rows=rows)
@@ -444,12 +444,6 @@ def compile_evaluations(
         key=shapes.key,
         options=devices.network_options(shapes.model.mesh),
     )
-
-
-def model_parameters(shapes: LaneShapes) -> WithLoras:
-    """Return the shapes of the UNet's parameters and of its LoRAs' rows."""
-    parameters: WithLoras = shapes.model.shapes.unet
-    return parameters
 
 
 def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:

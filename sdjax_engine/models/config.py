@@ -115,6 +115,15 @@ def check_divisible(model: str, *, widths: tuple[int, ...], parts: tuple[int, ..
             raise UnreadableCheckpoint(f"{model} cannot split {width} channels into {count} {what}.")
 
 
+def check_encoder(model: str, values: Config) -> None:
+    """Raise UnreadableCheckpoint for layers, an activation or heads that no transformer encoder can have."""
+    check_layers(model, key="num_hidden_layers", value=values["num_hidden_layers"])
+    activation(values["hidden_act"], model=model)
+    check_divisible(
+        model, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
+    )
+
+
 def as_tuple(value: Any) -> Any:
     return tuple(as_tuple(each) for each in value) if isinstance(value, list) else value
 
@@ -160,11 +169,7 @@ def settle_as(model: str, config: Config) -> dict[str, Any]:
         model,
         [] if type(values["eos_token_id"]) is int else [f"eos_token_id={quoted(values['eos_token_id'])}"],
     )
-    check_layers(model, key="num_hidden_layers", value=values["num_hidden_layers"])
-    activation(values["hidden_act"], model=model)
-    check_divisible(
-        model, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
-    )
+    check_encoder(model, values)
     return values
 
 
@@ -204,11 +209,7 @@ def settle_vision_config(config: Config) -> dict[str, Any]:
     values = settle(config, model=SAFETY_CHECKER, defaults=VISION_DEFAULTS, supported=supported, strict=False)
     sizes = ("image_size", "patch_size")
     refuse(SAFETY_CHECKER, [f"{key}={quoted(values[key])}" for key in sizes if type(values[key]) is not int])
-    check_layers(SAFETY_CHECKER, key="num_hidden_layers", value=values["num_hidden_layers"])
-    activation(values["hidden_act"], model=SAFETY_CHECKER)
-    check_divisible(
-        SAFETY_CHECKER, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
-    )
+    check_encoder(SAFETY_CHECKER, values)
     return values
 
 
@@ -348,11 +349,7 @@ def settle_vit_config(config: Config) -> dict[str, Any]:
     refuse(CLASSIFIER, [f"{key}={quoted(values[key])}" for key in sizes if not is_count(values[key])])
     if not is_count(values["num_hidden_layers"]):
         refuse(CLASSIFIER, [f"num_hidden_layers={quoted(values['num_hidden_layers'])}"])
-    check_layers(CLASSIFIER, key="num_hidden_layers", value=values["num_hidden_layers"])
-    activation(values["hidden_act"], model=CLASSIFIER)
-    check_divisible(
-        CLASSIFIER, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
-    )
+    check_encoder(CLASSIFIER, values)
     check_divisible(CLASSIFIER, widths=(values["image_size"],), parts=(values["patch_size"],), what="patches")
     if not has_labels(values[LABELS]):
         refuse(CLASSIFIER, [f"{LABELS}={quoted(values[LABELS])}"])

@@ -22,14 +22,11 @@ from sdjax_engine.models.layers import (
 from sdjax_engine.models.unet_blocks import (
     BlockAttention,
     DownBlock2D,
+    MiddleBlock,
     ResnetStyle,
-    UNetMidBlock2D,
-    UNetMidBlock2DCrossAttn,
     UpBlock2D,
 )
 from sdjax_engine.models.unet_config import NAME, down_layers, mid_layers, settle_unet_config, up_layers
-
-__all__ = ["NAME", "UNet2DConditionModel", "settle_unet_config"]
 
 
 class UNet2DConditionModel(nnx.Module):
@@ -197,15 +194,12 @@ def down_blocks(values: Config, style: ResnetStyle) -> list[DownBlock2D]:
     ]
 
 
-def mid_block(values: Config, style: ResnetStyle) -> UNetMidBlock2DCrossAttn | UNetMidBlock2D | None:
+def mid_block(values: Config, style: ResnetStyle) -> MiddleBlock | None:
     """The block of the smallest size; in the reference it always has self-attention."""
     if values["mid_block_type"] is None:
         return None
-    width = values["block_out_channels"][-1]
     attention = attention_of(values, -1, mid_layers(values))
-    if attention is None:
-        return UNetMidBlock2D(width, style)
-    return UNetMidBlock2DCrossAttn(width, style, attention=attention)
+    return MiddleBlock(values["block_out_channels"][-1], style, attention=attention)
 
 
 def up_blocks(values: Config, style: ResnetStyle) -> list[UpBlock2D]:

@@ -100,26 +100,19 @@ class DownBlock2D(nnx.Module):
         return x, skips
 
 
-class UNetMidBlock2DCrossAttn(nnx.Module):
-    """A residual block, a transformer and another residual block."""
+class MiddleBlock(nnx.Module):
+    """A residual block, a transformer and another residual block; without attention the first alone."""
 
-    def __init__(self, width: int, style: ResnetStyle, *, attention: BlockAttention) -> None:
-        self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
-        self.attentions = transformers(width, style, attention)
+    def __init__(self, width: int, style: ResnetStyle, *, attention: BlockAttention | None) -> None:
+        count = 1 if attention is None else 2
+        self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(count))
+        self.attentions = transformers(width, style, attention) if attention else None
 
     def __call__(self, x: Array, time: Array, context: PromptContext) -> Array:
-        x = self.attentions[0](self.resnets[0](x, time), context)
-        return self.resnets[1](x, time)
-
-
-class UNetMidBlock2D(nnx.Module):
-    """One residual block, as in distilled networks."""
-
-    def __init__(self, width: int, style: ResnetStyle) -> None:
-        self.resnets = nnx.List([ResnetBlock2D(width, width, style)])
-
-    def __call__(self, x: Array, time: Array, context: PromptContext) -> Array:  # noqa: ARG002 - as its sibling's
-        return self.resnets[0](x, time)
+        x = self.resnets[0](x, time)
+        if self.attentions is None:
+            return x
+        return self.resnets[1](self.attentions[0](x, context), time)
 
 
 class UpBlock2D(nnx.Module):
