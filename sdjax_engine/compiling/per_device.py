@@ -1,4 +1,4 @@
-"""How devices are called: a program for each device, calls beside others in threads, calls that are watched.
+"""How devices are called: a program for each device, and calls beside others in threads of their own.
 
 XLA's client for the CPU runs one program at a time that is spread over several devices: a device that has
 finished waits for the slowest one. A program of one device waits for its arguments only. On accelerators only
@@ -26,8 +26,6 @@ from sdjax_engine.memory.devices import BY_SEAT, spread_shape
 
 Result = TypeVar("Result")
 Call = tuple[Future[Any], Callable[[], Any]]
-PATIENCE = 20.0
-"""How many times the usual duration of the work is waited for, besides `stuck_after`."""
 
 
 class DaemonThread:
@@ -71,33 +69,6 @@ def fulfil(future: Future[Result], call: Callable[[], Result]) -> None:
 
 
 SpreadArray = jax.Array | npt.NDArray[Any]
-
-
-class Watchdog:
-    """Watches the calls of the devices: any thread uses `call`, one reads `is_overdue`.
-
-    `stuck_after` is in seconds; 0 means that no call takes too long.
-    """
-
-    def __init__(self, *, clock: Callable[[], float], stuck_after: float) -> None:
-        self._clock = clock
-        self._stuck_after = stuck_after
-        self._until: dict[object, float] = {}
-
-    def call(self, expected: float, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call the devices, which usually takes `expected` seconds; returns the result, raises the error."""
-        under_way = object()
-        self._until[under_way] = self._clock() + self._stuck_after + PATIENCE * expected
-        try:
-            return function(*arguments)
-        finally:
-            del self._until[under_way]
-
-    @property
-    def is_overdue(self) -> bool:
-        """Whether a call under way takes too long."""
-        now = self._clock()
-        return bool(self._stuck_after) and any(until <= now for until in tuple(self._until.values()))
 
 
 class Shares(dict[int, Any]):

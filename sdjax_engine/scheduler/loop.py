@@ -12,9 +12,9 @@ place that its state names:
     SEATED              in a seat of its lane
     IN_FLIGHT, DECODED  among the pictures of one batch
 
-The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
-With free seats the next run is therefore queued only just before the run in flight ends, as estimated from
-the latest runs. While requests wait, no seat is free earlier anyway: the next run is queued at once.
+With free seats the next run is queued only just before the run in flight ends, as estimated from the latest
+runs: a new request takes its seat behind all the runs that the devices have. While requests wait, no seat is
+free earlier anyway: the next run is queued at once.
 
 An error of the devices may show when a run is queued, when its end is waited for, or when a picture is read.
 Every request that the error can have touched is started again once, and alone, so that an image that breaks
@@ -30,11 +30,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.compiling.per_device import Watchdog
 from sdjax_engine.errors import EngineError, PaintingFailed, first_line
 from sdjax_engine.lane.device_lane import Picture, Verdicts, why_no_picture
 from sdjax_engine.lane.programs import Estimates
@@ -55,6 +55,7 @@ from sdjax_engine.scheduler.pending import PendingRequest, State
 
 logger = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer")
 OnFirstPass = Callable[[PendingRequest, Image], None]
 RUNS_AHEAD = 1
 """How many runs are queued on the devices while the host waits for an earlier run."""
@@ -68,6 +69,8 @@ MANY_SEATS = 128
 MARGIN = 2.0
 """The next run is queued this many times the seconds of queueing before the run in flight ends."""
 AT_ONCE = float("-inf")
+PATIENCE = 20.0
+"""How many times the usual duration of the work is waited for, besides `stuck_after`."""
 MOST_ATTEMPTS = 2
 MOVING = 1.0  # seconds that moving a model to the devices takes, about
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
@@ -143,10 +146,6 @@ class RequestTable:
         self.preparing: InFlightBatch | None = None
         self.present: dict[PendingRequest, None] = {}
 
-    def open(self, queue: LaneQueue) -> None:
-        """Serve one more lane."""
-        self.queues[queue.lane] = queue
-
     def close(self, lane: Lane) -> None:
         """Stop serving a lane, and free its seats; it must have no requests and not be in `busy_lanes`."""
         if (queue := self.queues.pop(lane, None)) is not None:
@@ -184,11 +183,6 @@ class RequestTable:
                 batch.pictures[span.request] = None
                 span.request.move(State.IN_FLIGHT)
         return newcomers
-
-    def launch(self, batch: InFlightBatch) -> None:
-        """Put a batch that has been prepared behind those in flight."""
-        self.preparing = None
-        self.in_flight.append(batch)
 
     def land(self, batch: InFlightBatch) -> None:
         """Note that the devices have done a batch's work.
@@ -287,6 +281,33 @@ def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float, ready: Seq
     return ends - MARGIN * (batch.queue.slowest_queueing.value or 0.0)
 
 
+class Watchdog:
+    """Watches the calls of the devices: any thread uses `call`, one reads `is_overdue`.
+
+    `stuck_after` is in seconds; 0 means that no call takes too long.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], stuck_after: float) -> None:
+        self._clock = clock
+        self._stuck_after = stuck_after
+        self._until: dict[object, float] = {}
+
+    def call(self, expected: float, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """Call the devices, which usually takes `expected` seconds; returns the result, raises the error."""
+        under_way = object()
+        self._until[under_way] = self._clock() + self._stuck_after + PATIENCE * expected
+        try:
+            return function(*arguments)
+        finally:
+            del self._until[under_way]
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a call under way takes too long."""
+        now = self._clock()
+        return bool(self._stuck_after) and any(until <= now for until in tuple(self._until.values()))
+
+
 class Scheduler:
     """The requests of the engine and the work on them; used by one thread.
 
@@ -369,7 +390,8 @@ class Scheduler:
         else:
             if behind is not None:
                 behind.times.idle_after = batch.times.late
-            table.launch(batch)
+            table.preparing = None
+            table.in_flight.append(batch)
             batch.charged = queue.seconds_of(batch.evaluations)
             self._shares.charge(queue.lane, batch.charged, wanted)
 
@@ -458,7 +480,10 @@ class Scheduler:
         """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
         queue = batch.queue
-        pixels = self._fetch(picture, pending, queue)
+        asked_at = self._clock()
+        pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
+        if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
+            pending.device_seconds += (self._clock() - asked_at) * queue.devices
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
@@ -467,16 +492,6 @@ class Scheduler:
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
         self._finish_pass(pending, pixels, verdicts, seconds)
-
-    def _fetch(
-        self, picture: Picture, pending: PendingRequest, queue: LaneQueue
-    ) -> npt.NDArray[np.uint8] | None:
-        """Wait for the pixels of a picture, and count the devices' time; None where it is not finite."""
-        asked_at = self._clock()
-        pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
-        if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
-            pending.device_seconds += (self._clock() - asked_at) * queue.devices
-        return pixels
 
     def _finish_pass(
         self, pending: PendingRequest, pixels: npt.NDArray[np.uint8], verdicts: Verdicts, seconds: float

@@ -23,12 +23,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from sdjax_engine.compiling.per_device import DaemonThread, Watchdog, fulfil
+from sdjax_engine.compiling.per_device import DaemonThread, fulfil
 from sdjax_engine.errors import EngineClosed, EngineError, PaintingFailed, first_line
 from sdjax_engine.memory.residency import Owner
 from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
-from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.loop import Scheduler, Watchdog
 from sdjax_engine.scheduler.pending import PendingRequest
 
 Result = TypeVar("Result")
@@ -203,7 +203,7 @@ class Intake:
     def _take_in(self, scheduler: Scheduler) -> list[Callable[[], object]]:
         """Give the scheduler the arrivals, and return the calls that answer or cancel requests."""
         for queue in self._opened:
-            scheduler.table.open(queue)
+            scheduler.table.queues[queue.lane] = queue
         arrivals, cancelled = self._arrivals, self._cancelled
         arrivals += reversed(self._second_passes)  # each goes before all others: the oldest is the last
         self._arrivals, self._second_passes, self._cancelled = [], [], []

@@ -99,7 +99,7 @@ async def test_after_a_shutdown_and_after_a_kill_every_result_is_delivered_once(
 HANGS = (
     """
 import sys, threading
-from sdjax_engine.compiling import per_device as watch
+from sdjax_engine.scheduler import loop as watch
 from sdjax_engine.lane.runs import Run
 
 def hang(run):
