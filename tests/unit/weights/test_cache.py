@@ -60,7 +60,7 @@ def test_second_load_reads_the_same_parameters_and_no_source(
         raise AssertionError("a network was built")
 
     monkeypatch.setattr(reading, "convert", no_conversion)
-    monkeypatch.setattr(networks, "build", no_network)
+    monkeypatch.setattr(networks, "layout", no_network)
     second = load_checkpoint(str(original), dtype=dtype, cache_dir=cache)
 
     assert len(files) == 3
@@ -132,8 +132,8 @@ def test_changed_code_checks_the_cache_against_the_network_again(
     expected = load_checkpoint(str(original), cache_dir=cache)
     before = kept(cache)
     built: list[str] = []
-    build = networks.build
-    monkeypatch.setattr(networks, "build", lambda part, dtype: built.append(part.model) or build(part, dtype))
+    layout = networks.layout
+    monkeypatch.setattr(networks, "layout", lambda model, *how: built.append(model) or layout(model, *how))
     monkeypatch.setattr(caches, "source_digest", lambda: "other code")
 
     for _ in range(2):
