@@ -70,8 +70,8 @@ class EngineConfig:
     """The models of an engine and how it uses the devices.
 
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
-    `lane_queue.suitable_seats`). Without an accelerator, the CPU is split into `cpu_devices` devices (0: one for
-    each core); the first use of JAX fixes their number for the process. `cache_dir` keeps compiled programs
+    `lane_queue.suitable_seats`). Without an accelerator, the CPU is split into `cpu_devices` devices (0: one
+    for each core); the first use of JAX fixes their number for the process. `cache_dir` keeps compiled programs
     and converted weights between starts (None: nothing is kept). It is used only if no other user can write
     to it; with `cache_group`, the users of its group may. `lanes` are the lanes to compile and serve (None:
     every lane that the offers reach). Without `start_pictures` they paint from noise only, which saves the
