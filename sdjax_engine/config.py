@@ -71,13 +71,13 @@ class EngineConfig:
 
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
     `lane_queue.suitable_seats`). Without an accelerator, the CPU is split into `cpu_devices` devices (0: one
-    for each core); the first use of JAX fixes their number for the process. `cache_dir` keeps compiled programs
-    and converted weights between starts (None: nothing is kept). It is used only if no other user can write
-    to it; with `cache_group`, the users of its group may. `lanes` are the lanes to compile and serve (None:
-    every lane that the offers reach). Without `start_pictures` they paint from noise only, which saves the
-    compilation of one program for each size. With `fitted_programs` a run uses a program with as many rows as
-    its pictures need, and with LoRAs only if one of them has a LoRA. Without, every run has the same program,
-    and a picture has the same bits whatever is painted with it. None: on accelerators only.
+    for each core); the first use of JAX fixes their number for the process. `cache_dir` keeps compiled
+    programs and converted weights between starts (None: nothing is kept). It is used only if no other user
+    can write to it; with `cache_group`, the users of its group may. `lanes` are the lanes to compile and
+    serve (None: every lane that the offers reach). Without `start_pictures` they paint from noise only, which
+    saves the compilation of one program for each size. With `fitted_programs` a run uses a program with as
+    many rows as its pictures need, and with LoRAs only if one of them has a LoRA. Without, every run has the
+    same program, and a picture has the same bits whatever is painted with it. None: on accelerators only.
 
     At most `device_memory` bytes of each device are used (0: what the device reports, less a reserve). The
     devices are stuck if they do not answer for `stuck_after` seconds plus twenty times the usual duration of
