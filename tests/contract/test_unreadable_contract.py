@@ -21,9 +21,11 @@ from bot.domain.jobs import Job, State
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
+from bot.store.operations.gallery import Search
 from bot.store.rows.audit import By
+from bot.store.rows.restrictions import Scope
 from bot.store.tables.outbox import outbox
-from bot.store.tables.queue import images, jobs
+from bot.store.tables.queue import audit, images, jobs
 
 ARTIST, HERE, FRONT = 11, 21, "front"
 BY = By(actor_id=91, guild_id=HERE)
@@ -179,6 +181,25 @@ async def test_old_requests_are_forgotten_though_they_cannot_be_read(store: Stor
     await damage(store, "UPDATE outbox SET outcome = 'edited' WHERE outcome IS NULL")
     forgotten, _files = await store.retention.forget_jobs(before=store.clock() + 1, limit=9)
     assert forgotten == 2
+
+
+async def test_pages_of_the_gallery_are_full_beside_what_cannot_be_read(store: Store, how: str) -> None:
+    first, second = await pair(store, how, painted=True)
+    for search in (Search(), Search(guild_id=HERE)):
+        assert [job.id for job in await store.gallery.find(search, limit=1)] == [second.id]
+        assert first.id not in [job.id for job in await store.gallery.find(search, limit=9)]
+
+
+async def test_acts_of_a_newer_version_hide_no_entry_of_the_log(store: Store) -> None:
+    await store.moderation.block(Scope(guild_id=HERE, user_id=ARTIST), BY, until=None)
+    (oldest,) = await store.moderation.entries(HERE, limit=9)
+    async with store.shared.database.write() as connection:
+        row = dict((await connection.execute(sa.select(audit))).one()._mapping)
+        await connection.execute(
+            sa.insert(audit), [{**row, "id": row["id"] + more, "act": "newer"} for more in (1, 2, 3)]
+        )
+    for person_id in (None, BY.actor_id):
+        assert await store.moderation.entries(HERE, person_id=person_id, limit=1) == [oldest]
 
 
 async def test_searches_pass_over_unreadable_prompts(store: Store) -> None:

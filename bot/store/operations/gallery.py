@@ -40,18 +40,24 @@ class Gallery(Verbs):
         look = sa.select(jobs.c.id, jobs.c.recipe, key.label("key")).where(*_conditions(search))
         async with self._database.read(much=True) as connection:
             first = await _key_of(connection, key, after) if after else None
-            found: list[str] = []
+            found: list[Job] = []
             bound = None if first is None else sa.tuple_(key, jobs.c.id) < first
             for _ in range(SEARCHED // CHUNK):
                 part = look if bound is None else look.where(bound)
                 rows = list(
                     await connection.execute(part.order_by(key.desc(), jobs.c.id.desc()).limit(CHUNK))
                 )
-                found += [row.id for row in rows if _fits(row.recipe, search)]
-                if len(found) >= limit or len(rows) < CHUNK:
+                fitting = [row.id for row in rows if _fits(row.recipe, search)]
+                for start in range(
+                    0, len(fitting), limit
+                ):  # rows that this version cannot read hide no other
+                    found += await load_jobs(connection, fitting[start : start + limit])
+                    if len(found) >= limit:
+                        return found[:limit]
+                if len(rows) < CHUNK:
                     break
                 bound = sa.tuple_(key, jobs.c.id) < sa.tuple_(rows[-1].key, rows[-1].id)
-            return await load_jobs(connection, found[:limit])
+        return found
 
 
 def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database.database import Verbs, add_new, of_row
 from bot.store.rows.audit import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
+from bot.store.rows.jobs import first_readable
 from bot.store.rows.pauses import pause_jobs, resume_jobs
 from bot.store.tables.queue import audit, restrictions
 
@@ -143,8 +144,9 @@ class Moderation(Verbs):
         found: dict[int, Entry] = {}
         async with self._database.read(much=guild_id is None) as connection:
             for each in looks:
-                ordered = each.order_by(column.id if up else column.id.desc()).limit(limit)
-                found |= entries_of(await connection.execute(ordered))
+                ordered = each.order_by(column.id if up else column.id.desc())
+                entries = await first_readable(connection, ordered, _entries, limit=limit)
+                found |= {entry.id: entry for entry in entries}
         nearest = sorted(found, reverse=not up)[:limit]
         return [found[each] for each in sorted(nearest, reverse=True)]
 
@@ -239,3 +241,7 @@ def _facts(restriction: Restriction | None) -> dict[str, Any] | None:
     if restriction.scope.channel_id:
         facts["channel_id"] = restriction.scope.channel_id
     return facts
+
+
+async def _entries(rows: Sequence[Any]) -> list[Entry]:
+    return list(entries_of(rows).values())
