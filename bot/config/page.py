@@ -25,14 +25,14 @@ class PageConfig(Section):
     @classmethod
     def _encrypted_beyond_the_loopback(cls, value: str, info: ValidationInfo) -> str:
         url = URL(check_http(value))
-        if value and (url.scheme != "https" or url.path not in ("", "/")):
+        if value and (url.scheme != "https" or url != url.origin()):
             raise InvalidValue("this is not an address of the form https://host, without a path")
         if info.data.get("port") and not value and not is_loopback(info.data.get("host", "")):
             raise InvalidValue(
                 "others than this machine reach page.host, so a proxy must encrypt the page: write the "
                 "address under which browsers reach it, such as https://bot.example.org"
             )
-        return value.rstrip("/")
+        return str(url.origin()) if value else ""
 
     @property
     def url(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.page.house import House
 from bot.page.pictures import pictures_of
-from bot.page.queue import MOST_ID, number_of
+from bot.page.queue import number_of
 from bot.store.operations.gallery import Search
 
 ON_A_PAGE = 24
@@ -22,7 +22,8 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         guild_id=number_of(query.get("server", "")),
         model=query.get("model", ""),
     )
-    after = query.get("after", "")[:MOST_ID]
+    after = query.get("after", "")
+    after = after if after.isascii() and after.isalnum() else ""
     found = await house.store.gallery.find(search, after=after, limit=ON_A_PAGE + 1)
     last = found[ON_A_PAGE - 1].id if len(found) > ON_A_PAGE else None
     return {"jobs": [(job, pictures_of(job)) for job in found[:ON_A_PAGE]], "query": query, "last": last}

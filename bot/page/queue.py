@@ -12,10 +12,10 @@ from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.jobs import Job, State
 from bot.page.house import House
 from bot.page.pictures import pictures_of
+from bot.store.rows.jobs import LARGEST_ID
 
 MOST_JOBS = 100
 MOST_DIGITS = 20
-MOST_ID = 16  # characters of a job's id
 
 
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
@@ -39,6 +39,7 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         "unoffered": frozenset(unoffered),
         "backlog": backlog,
         "cut": len(found) == MOST_JOBS,
+        "most": MOST_JOBS,
         "query": query,
         "models": sorted({job.recipe.model for job in found} | ({model} if model else set())),
     }
@@ -46,7 +47,7 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
 
 async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one job with its images and its place; raises HTTPNotFound."""
-    job_id = query.get("job", "")[:MOST_ID]
+    job_id = query["job"]
     try:
         job = await house.store.jobs.get(job_id)
         places = await house.store.positions.of_all([job_id])
@@ -64,4 +65,5 @@ def number_of(text: str) -> int | None:
     """Return the id that somebody typed; None for an empty text, and 0, which nobody has, for any other."""
     if not text:
         return None
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else 0
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else 0
+    return number if number <= LARGEST_ID else 0

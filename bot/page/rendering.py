@@ -61,12 +61,14 @@ class Renderer:
         asked = {key: query[key] for key in view.keys if query.get(key)}
         key = view.name, language, tuple(asked.items())
         fragment = self._fragments.setdefault(key, _Fragment(lock=asyncio.Lock()))
-        async with fragment.lock:
-            if self._clock() - fragment.made_at >= view.fresh_seconds:
-                facts = await view.read(self._house, asked)
-                fragment.html = self.render(f"{view.name}.html", language, **facts)
-                fragment.made_at = self._clock()
-        self._forget()
+        try:
+            async with fragment.lock:
+                if self._clock() - fragment.made_at >= view.fresh_seconds:
+                    facts = await view.read(self._house, asked)
+                    fragment.html = self.render(f"{view.name}.html", language, **facts)
+                    fragment.made_at = self._clock()
+        finally:
+            self._forget()
         return fragment.html
 
     def render(self, template: str, language: str, **facts: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from bot.config.mistakes import quoted
-from bot.domain.errors import ConfigurationError, StoreUnavailable, UnknownJob
+from bot.domain.errors import ConfigurationError, StoreUnavailable, UnknownJob, UnreadableJob
 from bot.page import audit, deliveries, failures, gallery, queue, usage, well, workers
 from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard
@@ -54,6 +54,8 @@ VIEWS = (
     View(name="audit", read=audit.read, keys=("server", "person", "act", "before"), fresh_seconds=5.0),
     View(name="usage", read=usage.read, fresh_seconds=60.0),
 )
+JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
+"""Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
 JOB = View(name="job", read=queue.read_job, keys=("job",))
 
 
@@ -118,14 +120,14 @@ class _Pages:
             web.get("/static/{name}", _static),
             web.get("/enter", self._entrance_page),
             web.post("/enter", self._enter),
-            web.get("/pictures/{job}/{index}", self._pictures.answer),
+            web.get(f"/pictures/{JOB_ID}/{{index}}", self._pictures.answer),
             web.post("/leave", self._leave),
             web.post("/language", _choose_language),
-            web.post("/jobs/{job}/cancel", self._cancel),
+            web.post(f"/jobs/{JOB_ID}/cancel", self._cancel),
             web.post("/deliveries/{message}/send", self._send_now),
         ]
         for view in (*VIEWS, JOB):
-            path = {"well": "/", "job": "/jobs/{job}"}.get(view.name, f"/{view.name}")
+            path = {"well": "/", "job": f"/jobs/{JOB_ID}"}.get(view.name, f"/{view.name}")
             found.append(web.get(path, self._page_of(view)))
             found.append(web.get(f"/live{path}", self._stream_of(view)))
         return found
@@ -167,34 +169,36 @@ class _Pages:
         return stream
 
     async def _stream(self, view: View, request: web.Request) -> web.StreamResponse:
-        """Send the middle of the page whenever it changes, while its person is logged in."""
+        """Send the middle of the page, and again whenever it changes, while its person is logged in."""
         self._connections.extend(request.transport, STREAM_SECONDS + TICK_SECONDS)
         language, query = _language(request), {**request.query, **request.match_info}
+        middle, sent = await self._renderer.fragment(view, query, language), ""
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         answer.force_close()
-        await answer.prepare(request)
-        sent = await self._renderer.fragment(view, query, language)
         with suppress(StoreUnavailable, web.HTTPNotFound, ConnectionError):
+            await answer.prepare(request)
             for tick in range(int(STREAM_SECONDS / TICK_SECONDS)):
-                await asyncio.sleep(TICK_SECONDS)
-                if tick % LOGIN_TICKS == 0 and await self._entrance.who(request) is None:
-                    break
-                middle = await self._renderer.fragment(view, query, language)
-                if middle != sent:
+                if middle != sent:  # at first too: what the browser shows may be of long ago
                     lines = "".join(f"data: {line}\n" for line in middle.splitlines())
                     await answer.write(f"{lines}\n".encode())
                     sent = middle
+                await asyncio.sleep(TICK_SECONDS)
+                if request.transport is None:  # aiohttp ends no handler whose browser is gone
+                    break
+                if tick % LOGIN_TICKS == 0 and await self._entrance.who(request) is None:
+                    break
+                middle = await self._renderer.fragment(view, query, language)
         return answer
 
     async def _entrance_page(self, request: web.Request) -> web.Response:
         return self._plain(request, "entrance.html", link=request.query.get("link", ""), used=False)
 
     async def _enter(self, request: web.Request) -> web.Response:
-        answer = await self._entrance.enter(request, str((await request.post()).get("link", "")))
+        answer = await self._entrance.enter(request, str((await _form(request)).get("link", "")))
         return answer or self._plain(request, "entrance.html", status=401, link="", used=True)
 
     async def _leave(self, request: web.Request) -> web.Response:
-        everywhere = (await request.post()).get("everywhere") == "yes"
+        everywhere = (await _form(request)).get("everywhere") == "yes"
         return await self._entrance.leave(request, everywhere=everywhere)
 
     async def _cancel(self, request: web.Request) -> web.Response:
@@ -203,7 +207,7 @@ class _Pages:
             job = await self._house.store.jobs.get(job_id)
             by = By(actor_id=OPERATOR, guild_id=job.origin.guild_id or 0)
             await self._house.store.jobs.cancel(job_id, user_id=None, by=by)
-        except UnknownJob:
+        except (UnknownJob, UnreadableJob):
             raise web.HTTPNotFound from None
         return self._changed(f"/jobs/{job_id}")
 
@@ -244,13 +248,24 @@ def _file(name: str) -> bytes:
 
 
 async def _choose_language(request: web.Request) -> web.Response:
-    form = await request.post()
+    form = await _form(request)
     language, path = str(form.get("language", "")), str(form.get("path", "/"))
-    # A browser reads two slashes of either kind as the beginning of a host.
-    answer = _back(path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/")
+    # A browser reads two slashes of either kind as the beginning of a host, and drops tabs between them.
+    inside = path.startswith("/") and path[1:2] not in ("/", "\\") and path.isascii() and path.isprintable()
+    answer = _back(path if inside else "/")
     if language in LANGUAGES:
         answer.set_cookie(LANGUAGE_COOKIE, language, path="/", httponly=True, samesite="Strict")
     return answer
+
+
+async def _form(request: web.Request) -> Mapping[str, object]:
+    """Return the fields of a form of ours; raises HTTPBadRequest for a body that none of our pages sends."""
+    try:
+        if request.content_type.startswith("multipart/"):
+            raise ValueError("our forms are not sent in parts")
+        return await request.post()
+    except (ValueError, LookupError):  # bytes or a name of an encoding that do not exist
+        raise web.HTTPBadRequest(text="This is no form of this page.") from None
 
 
 def _language(request: web.Request) -> str:

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+import sqlalchemy as sa
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from evening import free_port
 from PIL import Image
 from recipes import origin, recipe
 from stores import TTL, Clock
+from yarl import URL
 
 from bot.config import Config
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.domain.errors import ConfigurationError
-from bot.domain.jobs import Showing, State
+from bot.domain.jobs import Job, Showing, State
 from bot.files.artifacts import Artifacts
+from bot.page import queue
 from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
 from bot.page.guard import Guard
 from bot.page.house import House
+from bot.page.rendering import MOST_KEPT, Renderer, View
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
+from bot.store.operations.gallery import Search
 from bot.store.operations.logins import Login
 from bot.store.rows.audit import Act
+from bot.store.tables.queue import jobs
 from bot.web.connections import Connections
 
 PUBLIC = "bot.example.org"
@@ -195,6 +204,9 @@ async def test_each_view_answers_in_four_languages_and_escapes_what_people_write
     [
         "person=abc",
         "person=" + "9" * 400,
+        "person=" + "9" * 19,
+        f"server={2**63}",
+        "before=" + "9" * 19,
         "server=-1",
         "model=%00",
         "state=%F0%9F%98%80",
@@ -316,6 +328,126 @@ async def test_streams_beyond_the_most_are_refused_and_the_page_still_answers(si
             assert answer.status == 200
 
 
+async def test_streams_whose_browsers_are_gone_make_room_for_others(site: Site) -> None:
+    for _ in range(MOST_STREAMS):
+        async with site.operator.get(f"{site.url}/live/") as stream:
+            assert stream.status == 200
+    async with asyncio.timeout(20):
+        while True:
+            async with site.operator.get(f"{site.url}/live/") as stream:
+                if stream.status == 200:
+                    return
+            await asyncio.sleep(0.1)
+
+
+async def test_a_stream_begins_with_the_middle_of_the_page(site: Site) -> None:
+    """A change between the page and its stream, or while nobody looked, is shown."""
+    async with site.operator.get(f"{site.url}/queue") as answer:
+        assert "No request waits" in await answer.text()
+    job_id = await enqueue(site.store)
+    await shown(site, "/queue", job_id)
+    async with site.operator.get(f"{site.url}/live/queue") as stream:
+        async with asyncio.timeout(20):
+            read = b""
+            while job_id.encode() not in read:
+                read += await stream.content.readany()
+
+
+async def test_the_stream_of_an_unknown_request_is_not_found(site: Site) -> None:
+    async with asyncio.timeout(20), site.operator.get(f"{site.url}/live/jobs/unknown") as answer:
+        assert answer.status == 404
+        assert "There is nothing here" in await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"x"),
+        ("multipart/form-data; boundary=a", b"without one"),
+        ("application/x-www-form-urlencoded; charset=none", b"link=a"),
+        ("application/x-www-form-urlencoded", b"link=\xff"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/enter", "/language"])
+async def test_a_strangers_body_that_is_no_form_is_a_bad_request(
+    site: Site, kind: str, body: bytes, path: str
+) -> None:
+    headers = {"Origin": site.url, "Content-Type": kind}
+    async with site.stranger.post(f"{site.url}{path}", data=body, headers=headers) as answer:
+        assert answer.status == 400
+
+
+@pytest.mark.parametrize("job_id", ["%00", "a%00", "%EF%BF%BD", "x" * 17])
+async def test_an_id_that_no_request_can_have_is_not_looked_up(
+    site: Site, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL takes no null character: its error would count as an outage of the queue."""
+    looked_up: list[object] = []
+    monkeypatch.setattr(site.store.jobs, "get", looked_up.append)
+    for path in (f"/jobs/{job_id}", f"/live/jobs/{job_id}", f"/pictures/{job_id}/0"):
+        async with site.operator.get(URL(f"{site.url}{path}", encoded=True)) as answer:
+            assert answer.status == 404
+    assert looked_up == []
+
+
+async def test_the_gallery_begins_anew_after_an_id_that_no_request_can_have(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_id, afters = await paint(site, "red"), []
+    find = site.store.gallery.find
+
+    async def noted(search: Search, *, after: str = "", limit: int) -> list[Job]:
+        afters.append(after)
+        return await find(search, after=after, limit=limit)
+
+    monkeypatch.setattr(site.store.gallery, "find", noted)
+    async with site.operator.get(URL(f"{site.url}/gallery?after=a%00", encoded=True)) as answer:
+        assert shown_id in await answer.text()
+    assert afters == [""]
+
+
+async def test_a_number_that_no_message_has_is_not_found(site: Site) -> None:
+    address = f"{site.url}/deliveries/{2**63}/send"
+    async with site.operator.post(address, headers={"Origin": site.url}) as answer:
+        assert answer.status == 404
+
+
+async def test_a_request_of_a_newer_version_is_not_found(site: Site) -> None:
+    job_id = await enqueue(site.store)
+    async with site.store.shared.database.write() as connection:
+        await connection.execute(sa.update(jobs).values(recipe={"sampler": "newer"}))
+    async with site.operator.post(f"{site.url}/jobs/{job_id}/cancel", headers={"Origin": site.url}) as answer:
+        assert answer.status == 404
+
+
+async def test_addresses_that_find_nothing_are_forgotten(site: Site) -> None:
+    renderer = Renderer(site.house)
+
+    async def read(_house: House, _query: Mapping[str, str]) -> dict[str, Any]:
+        raise web.HTTPNotFound
+
+    view = View(name="job", read=read, keys=("job",))
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(20 * MOST_KEPT):
+        with pytest.raises(web.HTTPNotFound):
+            await renderer.fragment(view, {"job": str(number)}, "en")
+    gc.collect()
+    assert len(gc.get_objects()) - before < 20 * MOST_KEPT
+
+
+async def test_a_filter_that_looks_at_a_part_of_the_queue_does_not_say_that_nothing_waits(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "MOST_JOBS", 2)
+    for number in (1, 2, 3):
+        await enqueue(site.store, number)
+    async with site.operator.get(f"{site.url}/queue?model=other") as answer:
+        text = re.sub(r"[\u2066-\u2069]", "", await answer.text())
+    assert "No request waits" not in text
+    assert "Only the first 2 requests" in text
+
+
 async def test_strangers_who_try_secrets_reach_the_database_a_few_times_a_second(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,7 +485,15 @@ async def test_an_outage_of_the_database_is_told_on_the_page(site: Site) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["//elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example", "\\\\x"]
+    "path",
+    [
+        "//elsewhere.example",
+        "/\\elsewhere.example",
+        "/\t/elsewhere.example",
+        "/\r\nX: y",
+        "https://elsewhere.example",
+        "\\\\x",
+    ],
 )
 async def test_the_choice_of_a_language_leads_to_no_other_host(site: Site, path: str) -> None:
     form = {"language": "ko", "path": path}
@@ -368,6 +508,9 @@ async def test_the_choice_of_a_language_leads_to_no_other_host(site: Site, path:
         ({"port": 8090, "host": "0.0.0.0"}, "page.address"),
         ({"port": 8090, "host": "0.0.0.0", "address": "http://bot.example.org"}, "https://host"),
         ({"port": 8090, "address": "https://bot.example.org/path"}, "without a path"),
+        ({"port": 8090, "address": "https://bot.example.org?a=b"}, "without a path"),
+        ({"port": 8090, "address": "https://bot.example.org/#a"}, "without a path"),
+        ({"port": 8090, "address": "https://a:b@bot.example.org"}, "without a path"),
         ({"port": 70000}, "page.port"),
     ],
 )
