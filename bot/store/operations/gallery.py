@@ -48,9 +48,8 @@ class Gallery(Verbs):
                     await connection.execute(part.order_by(key.desc(), jobs.c.id.desc()).limit(CHUNK))
                 )
                 fitting = [row.id for row in rows if _fits(row.recipe, search)]
-                for start in range(
-                    0, len(fitting), limit
-                ):  # rows that this version cannot read hide no other
+                # Part by part: requests that this version cannot read are left out, and hide no other.
+                for start in range(0, len(fitting), limit):
                     found += await load_jobs(connection, fitting[start : start + limit])
                     if len(found) >= limit:
                         return found[:limit]
