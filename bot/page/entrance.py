@@ -44,6 +44,10 @@ class Entrance:
                 del self._known[next(iter(self._known))]
         return login
 
+    def knows(self, request: web.Request) -> bool:
+        """Return whether a request has the secret of a session that was alive when it was last looked up."""
+        return self._secret(request) in self._known
+
     async def enter(self, request: web.Request, link: str) -> web.Response | None:
         """Open a session with a link and answer with its cookie; None for a link that is over or used."""
         possible = 0 < len(link) <= MOST_CHARACTERS and self._may_try()

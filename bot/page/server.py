@@ -142,9 +142,10 @@ class _Pages:
                 return await handler(request)
             return self._plain(request, "entrance.html", status=401, link="", used=False)
         except StoreUnavailable as error:
-            return self._plain(request, "trouble.html", status=503, words=str(error))
+            words = str(error) if self._entrance.knows(request) else ""  # it names the database's address
+            return self._plain(request, "trouble.html", status=503, words=words)
         except web.HTTPNotFound:
-            return self._plain(request, "trouble.html", status=404, words="")
+            return self._plain(request, "trouble.html", status=404, words=None)
 
     def _page_of(self, view: View) -> Handler:
         async def page(request: web.Request) -> web.StreamResponse:

@@ -484,6 +484,18 @@ async def test_an_outage_of_the_database_is_told_on_the_page(site: Site) -> None
         assert "The queue cannot be read" in await answer.text()
 
 
+async def test_an_outage_tells_a_stranger_nothing_of_the_database(site: Site, tmp_path: Path) -> None:
+    await site.store.close()
+    headers = {"Cookie": "sdjax-login=guess"}
+    for browser, told in ((site.operator, True), (site.stranger, False)):
+        given = headers if browser is site.stranger else {}
+        async with browser.get(f"{site.url}/queue", headers=given) as answer:
+            assert answer.status == 503
+            text = await answer.text()
+        assert "The queue cannot be read" in text
+        assert (str(tmp_path) in text) == told
+
+
 @pytest.mark.parametrize(
     "path",
     [
