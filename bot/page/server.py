@@ -84,6 +84,8 @@ async def serving(house: House) -> AsyncIterator[None]:
                 f"page.port: {quoted(host)}:{config.port} cannot be used: {reason}. "
                 "Choose another port or host."
             ) from None
+        except UnicodeError:  # the resolver's for a name with an empty or a long part
+            raise ConfigurationError(f"page.host: {quoted(host)} is not the name of a machine.") from None
         log.info(
             "the operators' page is at %s; `sdjax-bot page-link` prints a link that opens it",
             config.url,

@@ -89,6 +89,8 @@ async def serving(
             )
         except OSError as error:
             raise ConfigurationError(_unusable(host or LOOPBACK, port, error)) from None
+        except UnicodeError:  # the resolver's for a name with an empty or a long part
+            raise ConfigurationError(f"web.host: {quoted(host)} is not the name of a machine.") from None
         log.info("metrics and health are at http://%s:%d", host or LOOPBACK, port)
         try:
             yield

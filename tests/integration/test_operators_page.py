@@ -531,6 +531,17 @@ def test_a_page_that_others_could_read_on_the_way_is_refused(section: dict[str, 
         Config.parse({"page": section})
 
 
+async def test_a_host_that_no_machine_can_have_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=Clock())
+        stack.push_async_callback(store.close)
+        config = PageConfig(port=free_port(), host="a..localhost")
+        artifacts = Artifacts(str(tmp_path / "artifacts"))
+        house = House(store=store, artifacts=artifacts, config=config, usage=UsageConfig(), notes=no_notes)
+        with pytest.raises(ConfigurationError, match=r"page\.host"):
+            await stack.enter_async_context(serving(house))
+
+
 def test_the_scripts_of_others_are_those_that_their_packages_hold() -> None:
     folder = resources.files("bot.page").joinpath("static")
     told = folder.joinpath("VENDORED.md").read_text(encoding="utf-8")

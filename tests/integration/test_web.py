@@ -325,3 +325,9 @@ async def test_an_address_that_cannot_be_served_is_a_mistake_in_the_configuratio
 async def test_port_0_serves_nothing() -> None:
     async with serving("", 0, Metrics(), refresh=nothing, checks={}):
         pass
+
+
+async def test_a_host_that_no_machine_can_have_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"web\.host"):
+        async with serving("a..localhost", 9090, Metrics(), refresh=nothing, checks={}):
+            pass
