@@ -10,7 +10,7 @@ import numpy as np
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.objects import LANGUAGES, OBJECTS
 from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Thing, sample_scene
-from sdjax_engine.prompts.known_words import IS_HAN, unknown_words
+from sdjax_engine.prompts.tokenizer import IS_HAN, unknown_words
 from sdjax_engine.weights.files import KNOWN_WORDS
 
 SCENES = 2000  # random ones, whose captions are read beside those of every object

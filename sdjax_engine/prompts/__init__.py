@@ -5,7 +5,6 @@ Only `weighting.py`, which runs on the device, imports JAX.
 
 from __future__ import annotations
 
-from sdjax_engine.prompts.known_words import unknown_words
 from sdjax_engine.prompts.tokenizer import (
     MAX_WEIGHT,
     Piece,
@@ -18,6 +17,7 @@ from sdjax_engine.prompts.tokenizer import (
     parse_emphasis,
     read_prompt,
     tokens_of_each,
+    unknown_words,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Prompts, cleaned and read for emphasis, to chunks of CLIP token ids with their weights.
+"""Prompts, cleaned and read for emphasis, to chunks of CLIP token ids with their weights; unknown words.
 
 read_prompt ──► tokens of each piece ──► divide into chunks ──► pad each to the fixed length
     ──► pad to the most chunks, for all text encoders together
@@ -18,7 +18,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -389,3 +389,63 @@ def padded_text(
         lora_rows=lora_rows.tobytes(),
         lora_scales=lora_scales.tobytes(),
     )
+
+
+HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+WORD = re.compile(rf"[{HAN}]+|[^\W\d_{HAN}]+")
+IS_HAN = re.compile(f"[{HAN}]")
+JOINED = re.compile("[\u0600-\u06ff\uac00-\ud7a3]+")
+"""Scripts whose particles are written together with a word: Arabic and Hangul."""
+
+LONGEST_WORD, MOST_UNKNOWN = 40, 8
+"""The most characters of a word that is divided, and the most words that are returned."""
+
+
+def unknown_words(text: str, known: Set[str]) -> tuple[str, ...]:
+    """Return the first `MOST_UNKNOWN` words of `text` that are not in `known`, whose words are in lower case.
+
+    Chinese, which has no spaces, is divided into the longest known words. Arabic and Korean words are known
+    if they are made of known ones. Without known words every word counts as known.
+    """
+    if not known:
+        return ()
+    found: dict[str, None] = {}
+    for match in WORD.finditer(text):
+        found |= dict.fromkeys(_unknown_in(match[0].casefold(), known))
+        if len(found) >= MOST_UNKNOWN:
+            break
+    return tuple(found)[:MOST_UNKNOWN]
+
+
+def _unknown_in(word: str, known: Set[str]) -> Iterator[str]:
+    if IS_HAN.match(word):
+        yield from _not_covered(word, known)
+    elif word not in known and not (word.isascii() and len(word) == 1) and not _is_made_of(word, known):
+        yield word[:LONGEST_WORD]
+
+
+def _not_covered(text: str, known: Set[str]) -> Iterator[str]:
+    """Yield the runs of characters between the longest known words."""
+    start = place = 0
+    while place < len(text):
+        ends = range(min(len(text), place + LONGEST_WORD), place, -1)
+        end = next((end for end in ends if text[place:end] in known), None)
+        if end is None:
+            place += 1
+            continue
+        if start < place:
+            yield text[start:place][:LONGEST_WORD]
+        start = place = end
+    if start < place:
+        yield text[start:place][:LONGEST_WORD]
+
+
+def _is_made_of(word: str, known: Set[str]) -> bool:
+    """Return whether a word of a script with particles is several known words in a row."""
+    if len(word) > LONGEST_WORD or not JOINED.fullmatch(word):
+        return False
+    reached = {0}
+    for end in range(1, len(word) + 1):
+        if any(word[begin:end] in known for begin in reached):
+            reached.add(end)
+    return len(word) in reached
