@@ -130,6 +130,10 @@ def test_before_a_close_nothing_else_is_made_ready(open_engine: Open, late_lane:
     assert late_lane.reached.wait(DEADLINE)
     engine.prepare_no_more()
     late_lane.opened.set()
+    given_up = time.monotonic() + DEADLINE
+    while not any(line.startswith(f"ready for {LANES[False]}") for line in said):
+        assert time.monotonic() < given_up
+        time.sleep(0.01)
     assert not engine.wait_until_ready(1.0)
     engine.close(drain=False)
     assert [line.partition(" after ")[0] for line in said if line.startswith("ready for ")] == [
