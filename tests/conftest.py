@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -26,6 +28,16 @@ if disk := memory_disk():
 
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on the machine
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def the_log_of_the_tests() -> Iterator[None]:
+    """Restores the log of the tests: commands replace it."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import logging
 import sqlite3
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
@@ -22,16 +20,6 @@ from bot.store.database import upgrade
 from bot.store.moderation.standing import Requester
 from bot.store.rows.restrictions import Restriction
 from bot.telemetry.log import flush
-
-
-@pytest.fixture(autouse=True)
-def the_log_of_the_tests() -> Iterator[None]:
-    """Restores the log of the tests: commands replace it."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_cli import run, the_log_of_the_tests  # noqa: F401 - a fixture
+from test_cli import run
 
 CONFIG = '[[models]]\nname = "demo"\n[fleet]\ngroups = [{ name = "cpu" }]\n'
 SHARED = """

@@ -22,7 +22,8 @@ from bot.sandbox.server import Sandbox
 pytestmark = pytest.mark.slow
 
 ON_TERMINAL = """
-import fcntl, termios
+import fcntl, signal, termios
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from bot.cli.main import main
 main()
