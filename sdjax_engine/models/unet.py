@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.activations import activation
-from sdjax_engine.models.attention import Attention, BasicTransformerBlock
+from sdjax_engine.models.attention import Attention, BasicTransformerBlock, PromptContext
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.cross_attention_inputs import Context, Projection
 from sdjax_engine.models.layers import (
@@ -29,21 +31,38 @@ from sdjax_engine.models.unet_blocks import (
 from sdjax_engine.models.unet_config import NAME, down_layers, mid_layers, settle_unet_config, up_layers
 
 
-class UNet2DConditionModel(nnx.Module):
-    """Predicts the noise of latents from their timestep and the prompt's encoding."""
+class Residuals(NamedTuple):
+    """What a ControlNet adds to a UNet: to each of its skip connections, and to its mid block's result."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
-        values = settle_unet_config(config)
-        widths = values["block_out_channels"]
-        act = activation(values["act_fn"], model=NAME)
-        time_width = values["time_embedding_dim"] or 4 * widths[0]
-        style = ResnetStyle(
-            dtype=dtype,
-            groups=values["norm_num_groups"],
-            eps=values["norm_eps"],
-            act=act,
-            time_width=time_width,
-        )
+    skips: tuple[Array, ...]
+    middle: Array
+
+    def scaled(self, strength: Array) -> Residuals:
+        """Return the residuals times each row's `strength` (n,) float32; 0 gives exact zeros."""
+        factor = strength[:, None, None, None]
+
+        def of(x: Array) -> Array:
+            return jnp.where(factor == 0, 0.0, factor * x.astype(jnp.float32)).astype(x.dtype)
+
+        return Residuals(tuple(map(of, self.skips)), of(self.middle))
+
+
+def style_of(values: Config, dtype: DTypeLike) -> ResnetStyle:
+    """The settings of all residual blocks of a UNet or a ControlNet."""
+    return ResnetStyle(
+        dtype=dtype,
+        groups=values["norm_num_groups"],
+        eps=values["norm_eps"],
+        act=activation(values["act_fn"], model=NAME),
+        time_width=values["time_embedding_dim"] or 4 * values["block_out_channels"][0],
+    )
+
+
+class DownwardNetwork(nnx.Module):
+    """The part that a UNet and a ControlNet share: from the latents down to the mid block."""
+
+    def __init__(self, values: Config, style: ResnetStyle) -> None:
+        widths, act, time_width = values["block_out_channels"], style.act, style.time_width or 0
         self.conv_in = conv(values["in_channels"], widths[0], style, kernel=values["conv_in_kernel"])
         self.time_embedding = TimestepEmbedding(
             widths[0], time_width, act, style, guidance_width=values["time_cond_proj_dim"]
@@ -51,56 +70,32 @@ class UNet2DConditionModel(nnx.Module):
         self.add_embedding = addition_embedding(values, time_width, style)
         self.down_blocks = nnx.List(down_blocks(values, style))
         self.mid_block = mid_block(values, style)
-        self.up_blocks = nnx.List(up_blocks(values, style))
-        self.conv_norm_out = GroupNorm(widths[0], style.groups, style, eps=style.eps)
-        self.conv_out = conv(widths[0], values["out_channels"], style, kernel=values["conv_out_kernel"])
         self.act = act
-        self.dtype = dtype
+        self.dtype = style.dtype
         self.time_sinusoids = widths[0]
         self.guidance_sinusoids = values["time_cond_proj_dim"]
         self.id_sinusoids = values["addition_time_embed_dim"]
         self.flip_sin_to_cos = values["flip_sin_to_cos"]
         self.freq_shift = values["freq_shift"]
         self.center_input_sample = values["center_input_sample"]
-        for place, attention in cross_attentions(self).items():
-            attention.place = place
 
-    def __call__(
-        self,
-        sample: Array,
-        timesteps: Array,
-        context: Array | Projection,
-        *,
-        context_lengths: Array | None = None,
-        text_embeds: Array | None = None,
-        time_ids: Array | None = None,
-        guidance: Array | None = None,
-    ) -> Array:
-        """Return the prediction `(n, h, w, out_channels)` in the network's dtype.
+    def descend(self, x: Array, time: Array, context: PromptContext) -> tuple[Array, list[Array]]:
+        """Return the mid block's result, and every intermediate result for the skip connections.
 
-        `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and `context`
-        `(n, length, cross_attention_dim)`, the prompt's encoding. With `context_lengths` (n,) int32, at
-        least 1, states beyond a row's length have no influence. `context` may also be the result of
-        `project`, without `context_lengths`. Networks with an `addition_embed_type` need the pooled
-        encoding `text_embeds` (n, pooled width) and the sizes `time_ids` (n, count). Networks with a
-        `time_cond_proj_dim` need the scale of the `guidance` (n,) that they were distilled with. Each
-        result depends on its own row only. Raises ValueError for an argument that the network does not
-        take, and for missing `text_embeds`, `time_ids` or `guidance` that it needs.
+        `x` (n, h, w, width) is what `conv_in` returned, `time` `(n, time_width)` after its activation.
         """
-        attended = context if isinstance(context, Projection) else self.read(context, context_lengths)
-        time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
-        x = sample.astype(self.dtype)
-        x = self.conv_in(2 * x - 1 if self.center_input_sample else x)
         skips = [x]
         for down in self.down_blocks:
-            x, more = down(x, time, attended)
+            x, more = down(x, time, context)
             skips += more
         if self.mid_block is not None:
-            x = self.mid_block(x, time, attended)
-        for up in self.up_blocks:
-            used = [skips.pop() for _ in up.resnets]
-            x = up(x, used, time, attended, skips[-1].shape[1:3] if skips else None)
-        return self.conv_out(self.act(self.conv_norm_out(x)))
+            x = self.mid_block(x, time, context)
+        return x, skips
+
+    def name_cross_attentions(self) -> None:
+        """Tell each cross-attention layer its place, for a `Projection`."""
+        for place, attention in cross_attentions(self).items():
+            attention.place = place
 
     def project(self, context: Array, context_lengths: Array | None = None) -> Projection:
         """Return the keys and values of every cross-attention layer, by its place.
@@ -141,6 +136,57 @@ class UNet2DConditionModel(nnx.Module):
             values, width, flip_sin_to_cos=self.flip_sin_to_cos, freq_shift=self.freq_shift
         )
         return sinusoids.astype(self.dtype)
+
+
+class UNet2DConditionModel(DownwardNetwork):
+    """Predicts the noise of latents from their timestep and the prompt's encoding."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
+        values = settle_unet_config(config)
+        style = style_of(values, dtype)
+        super().__init__(values, style)
+        width = values["block_out_channels"][0]
+        self.up_blocks = nnx.List(up_blocks(values, style))
+        self.conv_norm_out = GroupNorm(width, style.groups, style, eps=style.eps)
+        self.conv_out = conv(width, values["out_channels"], style, kernel=values["conv_out_kernel"])
+        self.name_cross_attentions()
+
+    def __call__(
+        self,
+        sample: Array,
+        timesteps: Array,
+        context: Array | Projection,
+        *,
+        context_lengths: Array | None = None,
+        text_embeds: Array | None = None,
+        time_ids: Array | None = None,
+        guidance: Array | None = None,
+        control: Residuals | None = None,
+    ) -> Array:
+        """Return the prediction `(n, h, w, out_channels)` in the network's dtype.
+
+        `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and `context`
+        `(n, length, cross_attention_dim)`, the prompt's encoding. With `context_lengths` (n,) int32, at
+        least 1, states beyond a row's length have no influence. `context` may also be the result of
+        `project`, without `context_lengths`. Networks with an `addition_embed_type` need the pooled
+        encoding `text_embeds` (n, pooled width) and the sizes `time_ids` (n, count). Networks with a
+        `time_cond_proj_dim` need the scale of the `guidance` (n,) that they were distilled with. The
+        residuals `control` are added after the way down. Each result depends on its own row only. Raises
+        ValueError for an argument that the network does not take, and for missing `text_embeds`, `time_ids`
+        or `guidance` that it needs.
+        """
+        attended = context if isinstance(context, Projection) else self.read(context, context_lengths)
+        time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
+        x = sample.astype(self.dtype)
+        x = self.conv_in(2 * x - 1 if self.center_input_sample else x)
+        x, skips = self.descend(x, time, attended)
+        if control is not None:
+            x = x + control.middle
+            skips = [skip + more for skip, more in zip(skips, control.skips, strict=True)]
+        for up in self.up_blocks:
+            used = [skips.pop() for _ in up.resnets]
+            x = up(x, used, time, attended, skips[-1].shape[1:3] if skips else None)
+        return self.conv_out(self.act(self.conv_norm_out(x)))
 
 
 def cross_attentions(network: nnx.Module) -> dict[str, Attention]:

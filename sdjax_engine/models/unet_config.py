@@ -77,25 +77,25 @@ DEPTHS = ("layers_per_block", "transformer_layers_per_block", "reverse_transform
 PER_BLOCK = (*INTEGERS, "transformer_layers_per_block", "only_cross_attention")
 
 
-def settle_unet_config(config: Config) -> dict[str, Any]:
+def settle_unet_config(config: Config, *, model: str = NAME) -> dict[str, Any]:
     """Return the values that the network is built from, with one value per block where blocks may differ.
 
     If `num_attention_heads` is not given, `attention_head_dim` is the number of heads: an old misnomer in the
-    reference. Raises UnreadableCheckpoint for unsupported values.
+    reference. `model` names the network in messages. Raises UnreadableCheckpoint for unsupported values.
     """
-    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
+    values = settle(config, model=model, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
     count = len(values["block_out_channels"])
     values["num_attention_heads"] = values["num_attention_heads"] or values["attention_head_dim"]
     lists = {key: values[key] for key in (*PER_BLOCK, "down_block_types", "up_block_types")}
     if values["reverse_transformer_layers_per_block"] is not None:
         lists |= {"reverse_transformer_layers_per_block": values["reverse_transformer_layers_per_block"]}
-    check_lengths(NAME, count=count, lists=lists)
+    check_lengths(model, count=count, lists=lists)
     for key in DEPTHS:
-        check_layers(NAME, key=key, value=values[key])
+        check_layers(model, key=key, value=values[key])
     values |= {key: per_block(values[key], count) for key in PER_BLOCK}
-    refuse(NAME, [f"{key}={quoted(values[key])}" for key in wrong_values(values)])
-    check_layers(NAME, key="layers in all", value=sum(map(sum, all_layers(values))))
-    check_heads(values)
+    refuse(model, [f"{key}={quoted(values[key])}" for key in wrong_values(values)])
+    check_layers(model, key="layers in all", value=sum(map(sum, all_layers(values))))
+    check_heads(values, model=model)
     return values
 
 
@@ -177,14 +177,14 @@ def attends_only_to_the_prompt(place: str, values: Config) -> bool:
     return only[int(block)] if kind == "down_blocks" else only[-1 - int(block)]
 
 
-def check_heads(values: Config) -> None:
+def check_heads(values: Config, *, model: str) -> None:
     """Raise UnreadableCheckpoint if the heads do not divide the width of a block with attention."""
     blocks = range(len(values["block_out_channels"]))
     attending = [block for block in blocks if down_layers(values, block) or up_layers(values, block)]
     if mid_layers(values):
         attending.append(-1)
     check_divisible(
-        NAME,
+        model,
         widths=tuple(values["block_out_channels"][block] for block in attending),
         parts=tuple(values["num_attention_heads"][block] for block in attending),
         what="heads",
