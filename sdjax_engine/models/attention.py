@@ -30,7 +30,8 @@ def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> A
     """Scaled dot-product attention with a float32 softmax: `(n, length, heads, width)`.
 
     The kernel is chosen for the shape and for the platform that the program is compiled for. That platform
-    may be the CPU although the host has an accelerator.
+    may be the CPU although the host has an accelerator. If there are lengths, and as many queries as keys,
+    then both are the same tokens, and the result beyond a row's length is finite and otherwise undefined.
     """
     n, length, heads, width = queries.shape
     shape = AttentionShape(

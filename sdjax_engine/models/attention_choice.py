@@ -40,6 +40,7 @@ class AttentionForm(StrEnum):
     PICTURES = "pictures"  # pixels to pixels
     PROMPTS = "prompts"  # pixels to a prompt's tokens
     PROMPTS_WITH_LENGTHS = "prompts with lengths"  # pixels to as many of a prompt's tokens as the row has
+    JOINT_WITH_LENGTHS = "joint with lengths"  # tokens to as many of all tokens as the row has
     TEXTS = "texts"  # a prompt's tokens to earlier tokens (causal)
 
 
@@ -49,6 +50,7 @@ FUSED_KERNELS: Mapping[str, Mapping[AttentionForm, Kernel]] = {
         AttentionForm.PICTURES: Kernel.FLASH,
         AttentionForm.PROMPTS: Kernel.FEW_KEYS,
         AttentionForm.PROMPTS_WITH_LENGTHS: Kernel.FEW_KEYS,
+        AttentionForm.JOINT_WITH_LENGTHS: Kernel.FLASH,
     },
 }
 """The fused kernel of each platform for each form."""
@@ -76,9 +78,10 @@ class AttentionShape:
         """Which tokens attend to which tokens, and whether keys are masked."""
         if self.causal:
             return AttentionForm.TEXTS
+        alike = self.keys == self.queries
         if self.lengths:
-            return AttentionForm.PROMPTS_WITH_LENGTHS
-        return AttentionForm.PICTURES if self.keys == self.queries else AttentionForm.PROMPTS
+            return AttentionForm.JOINT_WITH_LENGTHS if alike else AttentionForm.PROMPTS_WITH_LENGTHS
+        return AttentionForm.PICTURES if alike else AttentionForm.PROMPTS
 
     @property
     def scores(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from sdjax_engine.errors import first_line
@@ -41,7 +42,10 @@ BLOCK_BYTES = 2**20
 
 
 def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """JAX's flash attention (Dao et al. 2022), for whole blocks of 128 queries and keys, without lengths."""
+    """JAX's flash attention (Dao et al. 2022), for whole blocks of 128 queries and keys.
+
+    With lengths, queries and keys are the same tokens; those beyond a row's length attend to each other.
+    """
     check_not_causal(causal)
     from jax.experimental.pallas.ops.tpu import flash_attention as library  # noqa: PLC0415 - slow to import
 
@@ -54,7 +58,13 @@ def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
     q, k, v = by_head  # (n, heads, length, width)
     block_q, block_k = (block_of(each.shape[2], BLOCK) for each in (q, k))
     blocks = library.BlockSizes(block_q=block_q, block_k_major=block_k, block_k=block_k, block_b=1)
-    attended: Array = library.flash_attention(q, k, v, sm_scale=width**-0.5, block_sizes=blocks)
+    segments = None
+    if keys_values.lengths is not None:
+        beyond = jnp.arange(k.shape[2], dtype=jnp.int32) >= keys_values.lengths[:, None]
+        segments = library.SegmentIds(*(beyond.astype(jnp.int32),) * 2)
+    attended: Array = library.flash_attention(
+        q, k, v, segment_ids=segments, sm_scale=width**-0.5, block_sizes=blocks
+    )
     return attended[..., :width].swapaxes(1, 2)
 
 
@@ -260,6 +270,14 @@ class Trial(NamedTuple):
     keys_values: KeyValues
     causal: bool = False
 
+    @property
+    def defined(self) -> npt.NDArray[np.bool_]:
+        """Which queries have a result: if joint, those within their row's length; `(n or 1, queries, 1, 1)`."""
+        keys, _, lengths = self.keys_values
+        places = np.arange(self.queries.shape[1])[None, :, None, None]
+        joint = lengths is not None and keys.shape[1] == self.queries.shape[1]
+        return places < (np.asarray(lengths)[:, None, None, None] if joint else len(places[0]))
+
 
 ProblemWith = Callable[[Kernel, Trial], str | None]
 """Takes a kernel and a trial. Returns why the kernel fails, or None if it works."""
@@ -320,6 +338,9 @@ def trial(platform: str, form: AttentionForm, width: int) -> Trial:
             return Trial(picture, KeyValues(prompt, prompt))
         case AttentionForm.PROMPTS_WITH_LENGTHS:
             return Trial(picture, KeyValues(long, long, jnp.asarray(LENGTHS, jnp.int32)))
+        case AttentionForm.JOINT_WITH_LENGTHS:
+            lengths = jnp.asarray([TOKENS[platform], TOKENS[platform] - LONGEST], jnp.int32)
+            return Trial(picture, KeyValues(picture, picture, lengths))
         case AttentionForm.TEXTS:
             return Trial(prompt, KeyValues(prompt, prompt), causal=True)
 
@@ -329,7 +350,8 @@ def kernel_problem(kernel: Kernel, inputs: Trial) -> str | None:
 
     def compute(kernel: Kernel) -> np.ndarray:
         attend = jax.jit(KERNELS[kernel], static_argnames="causal")
-        return np.asarray(attend(inputs.queries, inputs.keys_values, causal=inputs.causal), np.float32)
+        attended = attend(inputs.queries, inputs.keys_values, causal=inputs.causal)
+        return np.where(inputs.defined, np.asarray(attended, np.float32), 0)
 
     try:
         error = float(np.abs(compute(kernel) - compute(Kernel.XLA)).max())

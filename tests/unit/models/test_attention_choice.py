@@ -29,9 +29,7 @@ PARTLY = Backend(
         AttentionForm.TEXTS: f"{NO_ENGINE}.",
     },
 )
-TPU_WIDTHS = dict.fromkeys(
-    (AttentionForm.PICTURES, AttentionForm.PROMPTS, AttentionForm.PROMPTS_WITH_LENGTHS), 512
-)
+TPU_WIDTHS = dict.fromkeys((form for form in AttentionForm if form is not AttentionForm.TEXTS), 512)
 TPU = Backend(platform="tpu", widest=TPU_WIDTHS)
 TPU_WITHOUT_LENGTHS = Backend(
     platform="tpu",
@@ -43,6 +41,7 @@ ODD_TPU = Backend(platform="tpu", refused=dict.fromkeys(TPU_WIDTHS, "no Mosaic")
 SELF = AttentionShape(rows=8, queries=4096, keys=4096, heads=8, width=40, dtype="bfloat16")
 PROMPT = dataclasses.replace(SELF, keys=77)
 CROSS = dataclasses.replace(SELF, keys=231, lengths=True)
+JOINT = AttentionShape(rows=2, queries=4608, keys=4608, heads=30, width=128, dtype="bfloat16", lengths=True)
 TEXT = AttentionShape(rows=1, queries=77, keys=77, heads=12, width=64, dtype="bfloat16", causal=True)
 PICTURE = AttentionShape(rows=1, queries=16384, keys=16384, heads=1, width=512, dtype="bfloat16")
 SMALL = AttentionShape(rows=2, queries=64, keys=64, heads=8, width=160, dtype="bfloat16")
@@ -57,6 +56,7 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
     [
         (HOPPER, SELF, Kernel.CUDNN),
         (HOPPER, CROSS, Kernel.CUDNN),
+        (HOPPER, JOINT, Kernel.CUDNN),
         (HOPPER, TEXT, Kernel.CUDNN),
         (HOPPER, but(SELF, width=160, queries=256, keys=256), Kernel.CUDNN),
         (HOPPER, but(SELF, dtype="float16"), Kernel.CUDNN),
@@ -70,6 +70,7 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (PARTLY, TEXT, Kernel.XLA),
         (PARTLY, SELF, Kernel.CUDNN),
         (PARTLY, CROSS, Kernel.XLA),
+        (PARTLY, JOINT, Kernel.XLA_IN_PARTS),
         (PARTLY, but(PROMPT, width=160), Kernel.CUDNN),
         (PARTLY, but(PROMPT, width=168), Kernel.XLA),
         (BROKEN, SELF, Kernel.XLA_IN_PARTS),
@@ -79,6 +80,8 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (TPU, PICTURE, Kernel.FLASH),
         (TPU, PROMPT, Kernel.FEW_KEYS),
         (TPU, CROSS, Kernel.FEW_KEYS),
+        (TPU, JOINT, Kernel.FLASH),
+        (TPU, but(JOINT, queries=512, keys=512), Kernel.XLA),
         (TPU, but(CROSS, queries=1024, keys=616, heads=20, width=64), Kernel.FEW_KEYS),
         (TPU, but(CROSS, queries=1024, keys=616, heads=20, width=64, dtype="float32"), Kernel.XLA_IN_PARTS),
         (TPU, but(CROSS, queries=256), Kernel.XLA),
@@ -92,6 +95,7 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (ODD_TPU, SELF, Kernel.XLA_IN_PARTS),
         (CPU, SELF, Kernel.BY_HEAD_IN_PARTS),
         (CPU, CROSS, Kernel.BY_HEAD_IN_PARTS),
+        (CPU, JOINT, Kernel.BY_HEAD_IN_PARTS),
         (CPU, SMALL, Kernel.BY_HEAD),
         (CPU, TEXT, Kernel.BY_HEAD),
         (CPU, but(TEXT, rows=1000), Kernel.BY_HEAD),

@@ -132,6 +132,7 @@ def test_parts_have_at_most_the_given_size_and_cover_all_tokens(size: int) -> No
     ("kernel", "keys", "lengths"),
     [
         (Kernel.FLASH, 256, None),
+        (Kernel.FLASH, 256, np.array([256, 97, 1], np.int32)),
         (Kernel.FEW_KEYS, 77, None),
         (Kernel.FEW_KEYS, 130, np.array([129, 3], np.int32)),
     ],
@@ -144,7 +145,12 @@ def test_each_kernel_for_tpus_computes_attention(
     inputs = tuple(each[:rows] for each in given(0, queries=256, keys=keys, width=40))
     with pltpu.force_tpu_interpret_mode():
         ours = attending(kernel)(inputs, lengths)
-    np.testing.assert_allclose(ours, in_float64(inputs, lengths), atol=2e-6)
+    q, k, v = map(jnp.asarray, inputs)
+    defined = Trial(q, KeyValues(k, v, lengths)).defined
+    assert np.isfinite(ours).all()
+    np.testing.assert_allclose(
+        *(np.where(defined, each, 0) for each in (ours, in_float64(inputs, lengths))), atol=2e-6
+    )
 
 
 def test_keys_beyond_a_rows_length_and_other_rows_change_no_bit_on_tpus() -> None:
@@ -166,6 +172,7 @@ def test_keys_beyond_a_rows_length_and_other_rows_change_no_bit_on_tpus() -> Non
         (Kernel.FLASH, 4096, 4096, 40),
         (Kernel.FLASH, 9216, 9216, 40),
         (Kernel.FLASH, 16384, 16384, 512),
+        (Kernel.FLASH, 4608, 4608, 128),
         (Kernel.FEW_KEYS, 4096, 77, 40),
         (Kernel.FEW_KEYS, 1024, 231, 160),
         (Kernel.FEW_KEYS, 16384, 616, 512),
@@ -175,7 +182,7 @@ def test_the_kernels_for_tpus_are_lowered_for_true_shapes(
     kernel: Kernel, queries: int, keys: int, width: int
 ) -> None:
     q, k = (jax.ShapeDtypeStruct((1, length, 1, width), jnp.bfloat16) for length in (queries, keys))
-    lengths = jax.ShapeDtypeStruct((1,), jnp.int32) if keys == 231 else None
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32) if keys in {231, 4608} else None
     traced = jax.jit(partial(KERNELS[kernel], causal=False)).trace(q, KeyValues(k, k, lengths))
     assert "tpu_custom_call" in traced.lower(lowering_platforms=("tpu",)).as_text()
 
@@ -193,6 +200,7 @@ def is_of_form(form: AttentionForm, given: Trial) -> bool:
         AttentionForm.PICTURES: (False, False, True),
         AttentionForm.PROMPTS: (False, False, False),
         AttentionForm.PROMPTS_WITH_LENGTHS: (False, True, False),
+        AttentionForm.JOINT_WITH_LENGTHS: (False, True, True),
         AttentionForm.TEXTS: (True, False, True),
     }[form]
 
