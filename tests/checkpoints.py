@@ -245,7 +245,7 @@ def randomise(model: torch.nn.Module, *, seed: int) -> Any:
     with torch.no_grad():
         for name, parameter in sorted(model.named_parameters()):
             noise = torch.randn(parameter.shape, generator=generator)
-            if parameter.ndim == 2 and name.endswith("embedding.weight"):
+            if name.endswith(("embedding.weight", "embed_tokens.weight", "pad_token")):
                 parameter.copy_(noise)
             elif parameter.ndim > 1:
                 parameter.copy_(noise * parameter[0].numel() ** -0.5)

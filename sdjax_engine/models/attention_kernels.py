@@ -272,7 +272,7 @@ class Trial(NamedTuple):
 
     @property
     def defined(self) -> npt.NDArray[np.bool_]:
-        """Which queries have a result: if joint, those within their row's length; `(n or 1, queries, 1, 1)`."""
+        """Which queries have a result, (n or 1, queries, 1, 1): if joint, those within their row's length."""
         keys, _, lengths = self.keys_values
         places = np.arange(self.queries.shape[1])[None, :, None, None]
         joint = lengths is not None and keys.shape[1] == self.queries.shape[1]

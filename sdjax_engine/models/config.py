@@ -173,6 +173,114 @@ def settle_as(model: str, config: Config) -> dict[str, Any]:
     return values
 
 
+LANGUAGE_MODEL = "Qwen3Model"
+ROPE = "rope_parameters"
+QWEN3_DEFAULTS: Config = {
+    "vocab_size": 151936,
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "depth": None,
+}
+QWEN3_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "architectures": (None, LANGUAGE_MODEL, "Qwen3ForCausalLM"),
+    "model_type": ("qwen3",),
+    "attention_bias": (False,),
+    "layer_types": (None, "full_attention"),
+    "hidden_act": ("silu",),
+    "quantization_config": (None,),
+    "rope_scaling": (None,),
+    "use_sliding_window": (False,),
+}
+
+
+def settle_qwen3_config(config: Config) -> dict[str, Any]:
+    """Return the values that a `Qwen3Model` is built from; raises UnreadableCheckpoint.
+
+    `depth` is the number of layers that are built: by default all but the last. New files have `rope_theta`
+    within `rope_parameters`.
+    """
+    rope = config.get(ROPE) or {}
+    values = settle(
+        {"rope_theta": rope["rope_theta"], **config} if "rope_theta" in rope else config,
+        model=LANGUAGE_MODEL,
+        defaults=QWEN3_DEFAULTS,
+        supported=QWEN3_SUPPORTED,
+        strict=False,
+    )
+    refuse(
+        LANGUAGE_MODEL, [f"{ROPE}={quoted(rope)}"] if rope.get("rope_type", "default") != "default" else []
+    )
+    values["depth"] = values["num_hidden_layers"] - 1 if values["depth"] is None else values["depth"]
+    unused = {"rms_norm_eps", "rope_theta", "hidden_act"}
+    refuse(
+        LANGUAGE_MODEL,
+        [
+            f"{key}={quoted(value)}"
+            for key, value in values.items()
+            if key not in unused and not is_count(value)
+        ],
+    )
+    check_layers(LANGUAGE_MODEL, key="num_hidden_layers", value=values["num_hidden_layers"])
+    if values["depth"] > values["num_hidden_layers"]:
+        refuse(LANGUAGE_MODEL, [f"depth={values['depth']}"])
+    heads = (values["num_attention_heads"],)
+    check_divisible(LANGUAGE_MODEL, widths=heads, parts=(values["num_key_value_heads"],), what="heads")
+    check_divisible(LANGUAGE_MODEL, widths=(values["head_dim"],), parts=(2,), what="halves")
+    return values
+
+
+Z_IMAGE = "ZImageTransformer2DModel"
+PATCH = 2
+Z_IMAGE_DEFAULTS: Config = {
+    "in_channels": 16,
+    "dim": 3840,
+    "n_layers": 30,
+    "n_refiner_layers": 2,
+    "n_heads": 30,
+    "n_kv_heads": 30,
+    "norm_eps": 1e-5,
+    "cap_feat_dim": 2560,
+    "rope_theta": 256.0,
+    "t_scale": 1000.0,
+    "axes_dims": (32, 48, 48),
+}
+Z_IMAGE_SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "all_patch_size": (PATCH,),
+    "all_f_patch_size": (1,),
+    "qk_norm": (True,),
+}
+Z_IMAGE_UNUSED = frozenset({"axes_lens"})  # the size of the reference's table of angles
+Z_IMAGE_COUNTS = ("in_channels", "dim", "n_layers", "n_refiner_layers", "n_heads", "cap_feat_dim")
+
+
+def settle_z_image_config(config: Config) -> dict[str, Any]:
+    """Return the values that a `ZImageTransformer2DModel` is built from; raises UnreadableCheckpoint."""
+    values = settle(
+        config,
+        model=Z_IMAGE,
+        defaults=Z_IMAGE_DEFAULTS,
+        supported=Z_IMAGE_SUPPORTED,
+        unused=Z_IMAGE_UNUSED,
+    )
+    refuse(Z_IMAGE, [f"{key}={quoted(values[key])}" for key in Z_IMAGE_COUNTS if not is_count(values[key])])
+    check_layers(Z_IMAGE, key="n_layers", value=(values["n_layers"], values["n_refiner_layers"]))
+    check_divisible(Z_IMAGE, widths=(values["dim"],), parts=(values["n_heads"],), what="heads")
+    if values["n_kv_heads"] != values["n_heads"]:
+        refuse(Z_IMAGE, [f"n_kv_heads={quoted(values['n_kv_heads'])}"])
+    axes = values["axes_dims"]
+    fits = isinstance(axes, tuple) and all(is_count(each) and each % 2 == 0 for each in axes)
+    if not fits or len(axes) != 3 or sum(axes) != values["dim"] // values["n_heads"]:
+        refuse(Z_IMAGE, [f"axes_dims={quoted(axes)}"])
+    return values
+
+
 SAFETY_CHECKER = "StableDiffusionSafetyChecker"
 CONCEPTS, SPECIAL_CARE = 17, 3
 Numbers = TypeVar("Numbers", jax.Array, npt.NDArray[np.float32])

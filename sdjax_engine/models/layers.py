@@ -143,6 +143,21 @@ class LayerNorm(nnx.Module):
         return (centred * factor * along_last(self.scale, x) + along_last(self.bias, x)).astype(self.dtype)
 
 
+class RMSNorm(nnx.Module):
+    """Scales the last axis to a mean square of 1 (Zhang and Sennrich 2019); statistics in float32."""
+
+    def __init__(self, width: int, shared: Shared, *, eps: float) -> None:
+        self.scale = parameter((width,), shared)
+        self.eps = eps
+        self.dtype = shared.dtype
+
+    def __call__(self, x: Array) -> Array:
+        """`x` is `(..., width)`."""
+        x = x.astype(jnp.float32)
+        factor = jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + self.eps)
+        return (x * factor * along_last(self.scale, x)).astype(self.dtype)
+
+
 class GroupNorm(nnx.Module):
     """Normalises groups of channels over the pixels of each picture; statistics in float32.
 
