@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from sdjax_engine.samplers.schedules import Array, Off, SigmaConfig
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
+
+PIXELS_OF_A_TOKEN = 16 * 16
 
 
 class FlowEuler(SigmaConfig):
     """`FlowMatchEulerDiscreteScheduler`, on x = (1 - σ)·x_0 + σ·eps with m = eps - x_0.
 
-    It has neither betas nor spacings. A shift that depends on the picture's size is not supported.
+    It has neither betas nor spacings. A scheduler_config.json does not say all: `ladder`, `mu` and
+    `strength_rounds_up` are facts of the reference's pipelines (see `registry.CORRECTIONS`). A pipeline that
+    gives no `mu` has no shift that depends on the picture's size.
     """
 
     reference: ClassVar[str] = "FlowMatchEulerDiscreteScheduler"
@@ -23,9 +27,43 @@ class FlowEuler(SigmaConfig):
     shift: float = Field(1.0, gt=0)
     shift_terminal: float | None = Field(None, gt=0, lt=1)
     stochastic_sampling: bool = False
-    use_dynamic_shifting: Off = False
+    ladder: Literal["shifted ends", "even"] = "shifted ends"
+    """The σ before the shift: from 1 to the shifted σ of the first timestep, or evenly from 1 to 1/n."""
+    strength_rounds_up: bool = False
+    """How many steps a start picture leaves where its strength gives no whole number."""
+    mu: Literal["linear"] | None = None
+    """The parameter of a dynamic shift: on the line through both `_shift`s at both `_image_seq_len`s."""
+    use_dynamic_shifting: bool = False
+    time_shift_type: Literal["exponential", "linear"] = "exponential"
+    base_shift: float = 0.5
+    max_shift: float = 1.15
+    base_image_seq_len: int = 256
+    max_image_seq_len: int = 4096
     invert_sigmas: Off = False
     prediction_type: Literal["flow_prediction"] = "flow_prediction"
+
+    @field_validator("use_dynamic_shifting")
+    @classmethod
+    def _has_mu(cls, dynamic: bool, info: ValidationInfo) -> bool:
+        if dynamic and info.data.get("mu") is None:
+            raise ValueError("the pipeline gives no shift for the picture's size")
+        return dynamic
+
+    def sized(self, pixels: int) -> Self:
+        """Return the settings with the shift for this size as a static one, which has the same formula."""
+        if not self.use_dynamic_shifting:
+            return self
+        tokens = np.float64(self.max_image_seq_len - self.base_image_seq_len)
+        slope = (self.max_shift - self.base_shift) / tokens
+        mu = self.base_shift + slope * (pixels / PIXELS_OF_A_TOKEN - self.base_image_seq_len)
+        shift = np.exp(mu) if self.time_shift_type == "exponential" else mu
+        return self.model_copy(update={"shift": float(shift)})
+
+    def steps_left(self, num_inference_steps: int, strength: float) -> int:
+        """Return how many of the steps a start picture of this strength leaves."""
+        if not self.strength_rounds_up:
+            return super().steps_left(num_inference_steps, strength)
+        return num_inference_steps - int(num_inference_steps - num_inference_steps * strength)
 
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""
@@ -35,8 +73,13 @@ class FlowEuler(SigmaConfig):
         return Table.of([self._evaluation(sigma, goal) for sigma, goal in pairs])
 
     def _sigmas(self, num_inference_steps: int) -> Array:
-        """Return σ falling from 1, `(n,)`; the reference shifts the ends first, then all σ."""
-        smallest = self._shifted(np.array(1 / self.num_train_timesteps))
+        """Return σ falling from 1, `(n,)`.
+
+        Of a ladder with shifted ends the reference shifts the ends first, if the shift is static, then all σ.
+        """
+        smallest = np.array(1 / (num_inference_steps if self.ladder == "even" else self.num_train_timesteps))
+        if self.ladder == "shifted ends" and not self.use_dynamic_shifting:
+            smallest = self._shifted(smallest)
         sigmas = self._shifted(np.linspace(1.0, smallest, num_inference_steps))
         if self.shift_terminal is not None:
             sigmas = 1 - (1 - sigmas) * (1 - self.shift_terminal) / (1 - sigmas[-1])

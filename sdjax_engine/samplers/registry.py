@@ -57,13 +57,16 @@ def plan(
     scheduler_config: Mapping[str, Any],
     *,
     strength: float | None = None,
+    pixels: int = 0,
 ) -> Table:
     """Return the table of `sampler` on the schedule of a checkpoint, as `SchedulerConfig.plan` does.
 
     `scheduler_config` is the checkpoint's `scheduler_config.json`; it may name another scheduler. Raises
     `UnreadableCheckpoint` too for a value of the config that the sampler does not support.
     """
-    return SAMPLERS[sampler].read(scheduler_config).plan(num_inference_steps, strength=strength)
+    return (
+        SAMPLERS[sampler].read(scheduler_config).plan(num_inference_steps, strength=strength, pixels=pixels)
+    )
 
 
 def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:

@@ -77,8 +77,8 @@ class SchedulerConfig(BaseModel):
             faults = "; ".join(_fault(entry["loc"], entry["input"], entry["msg"]) for entry in error.errors())
             raise UnreadableCheckpoint(f"scheduler_config.json for {cls.reference}: {faults}") from None
 
-    def plan(self, num_inference_steps: int, *, strength: float | None = None) -> Table:
-        """Return the table of this sampler for `num_inference_steps` steps.
+    def plan(self, num_inference_steps: int, *, strength: float | None = None, pixels: int = 0) -> Table:
+        """Return the table of this sampler for `num_inference_steps` steps and pictures of so many `pixels`.
 
         With a `strength` from 0 to 1 the table starts from a picture: this share of the steps is left, as in
         the reference's image-to-image pipelines, and at least one step, where the reference raises an error.
@@ -88,11 +88,20 @@ class SchedulerConfig(BaseModel):
         if not 1 <= num_inference_steps <= self.num_train_timesteps:
             raise InvalidRequest("steps", value=num_inference_steps, limit=self.num_train_timesteps)
         if strength is None:
-            return _table(self, num_inference_steps, 0)
+            return _table(self, num_inference_steps, 0, pixels)
         if not 0 <= strength <= 1:
             raise InvalidRequest("strength", value=strength)
-        left = max(1, int(num_inference_steps * strength))
-        return _table(self, num_inference_steps, num_inference_steps - left).on_picture()
+        left = max(1, self.steps_left(num_inference_steps, strength))
+        return _table(self, num_inference_steps, num_inference_steps - left, pixels).on_picture()
+
+    def sized(self, pixels: int) -> Self:
+        """Return the settings for pictures of so many pixels: these, unless the schedule depends on them."""
+        del pixels
+        return self
+
+    def steps_left(self, num_inference_steps: int, strength: float) -> int:
+        """Return how many of the steps a start picture of this strength leaves."""
+        return int(num_inference_steps * strength)
 
     @abstractmethod
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
@@ -102,10 +111,10 @@ class SchedulerConfig(BaseModel):
         """
 
 
-def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
+def _table(config: SchedulerConfig, num_inference_steps: int, begin: int, pixels: int) -> Table:
     # The table raises for values that are not finite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return config.table(num_inference_steps, begin=begin)
+        return config.sized(pixels).table(num_inference_steps, begin=begin)
 
 
 def unchosen_keys(scheduler_config: Mapping[str, Any]) -> list[str]:

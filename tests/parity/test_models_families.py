@@ -212,3 +212,19 @@ def test_vae_with_the_latents_own_mean_and_spread_is_the_references(compare: Com
     centred = (of_pixels.mean - torch.tensor(mean)[None, :, None, None]) / spread
     compare("VAE, encoding", "float32", relative_difference(encoded, centred))
     compare("VAE, encoding", "float32", relative_difference(np.exp(logvar / 2), of_pixels.std / spread))
+
+
+def test_vae_of_sixteen_channels_without_quant_convolutions_is_the_references(compare: Compare) -> None:
+    config = VAE | {"latent_channels": 16, "use_quant_conv": False, "use_post_quant_conv": False}
+    reference = randomise(diffusers.AutoencoderKL(**config), seed=9)
+    ours = Filled(AutoencoderKL, config, reference)
+    latents, pixels = noise(1, 4, 6, 16), np.tanh(noise(1, 32, 48, 3))
+
+    decoded = ours(latents, call=lambda model, x: model.decode(x))
+    mean, logvar = ours(pixels, call=lambda model, x: model.encode(x))
+
+    theirs = reference.encode(channels_first(pixels)).latent_dist
+    decoded_there = reference.decode(channels_first(latents)).sample
+    compare("VAE, 16 channels, decoding", "float32", relative_difference(decoded, decoded_there))
+    compare("VAE, 16 channels, encoding", "float32", relative_difference(mean, theirs.mean))
+    compare("VAE, 16 channels, encoding", "float32", relative_difference(np.exp(logvar / 2), theirs.std))

@@ -9,11 +9,13 @@ Run with `-s` to see the figures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import diffusers
 import numpy as np
 import pytest
+from diffusers.pipelines.z_image import pipeline_z_image
 from sampler_reference import (
     SD,
     Figures,
@@ -27,6 +29,7 @@ from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.lcm import TCD
+from sdjax_engine.samplers.tables import Column, Term
 
 pytestmark = [
     pytest.mark.parity,
@@ -218,6 +221,69 @@ def test_each_option_of_a_scheduler_config_works_as_in_the_reference(
     all_steps = options.get("steps", SOME)  # one step has no end to stretch a flow to
     config = config_for(sampler, **{key: value for key, value in options.items() if key != "steps"})
     compare(reference, figures, sampler, config, all_steps)
+
+
+Z_IMAGE = {"ladder": "even", "mu": "linear", "strength_rounds_up": True}
+SIZES = ((512, 512), (1024, 1024), (832, 1216), (256, 320), (2048, 1024))
+SHIFTS: dict[str, dict[str, Any]] = {
+    "static 3": {"shift": 3.0},
+    "static 6": {"shift": 6.0},
+    "exponential": {"use_dynamic_shifting": True, "shift": 3.0},
+    "linear": {
+        "use_dynamic_shifting": True,
+        "time_shift_type": "linear",
+        "base_shift": 0.7,
+        "max_shift": 2.5,
+    },
+}
+
+
+def theirs(shift: Mapping[str, Any], ladder: str, steps: int, pixels: int) -> Any:
+    """The reference's scheduler, whose pipeline chose the σ before the shift and the shift's parameter."""
+    scheduler = diffusers.FlowMatchEulerDiscreteScheduler(**shift)
+    names = ("base_image_seq_len", "max_image_seq_len", "base_shift", "max_shift")
+    mu = pipeline_z_image.calculate_shift(pixels // 256, *(scheduler.config[name] for name in names))
+    if ladder == "even":
+        scheduler.set_timesteps(sigmas=pipeline_z_image.get_default_z_image_sigmas(steps), mu=mu)
+    else:
+        scheduler.set_timesteps(steps, mu=mu)
+    return scheduler
+
+
+@pytest.mark.parametrize("ladder", ["even", "shifted ends"])
+@pytest.mark.parametrize("name", SHIFTS)
+def test_a_flow_has_the_noise_levels_of_the_pipeline_at_every_size(name: str, ladder: str) -> None:
+    config = {**config_for(Sampler.FLOW_EULER), **Z_IMAGE, "ladder": ladder, **SHIFTS[name]}
+    for height, width in SIZES:
+        for steps in range(1, 51):
+            rows = plan(Sampler.FLOW_EULER, steps, config, pixels=height * width).rows
+            reference = theirs(SHIFTS[name], ladder, steps, height * width)
+            np.testing.assert_allclose(rows[:, Column.TIMESTEP], reference.timesteps, rtol=2e-6)
+            change = np.diff(np.asarray(reference.sigmas, np.float64))
+            np.testing.assert_allclose(rows[:, Column.X + Term.H0], change, atol=3e-7)
+
+
+def test_a_shift_by_size_in_place_of_a_static_one_is_noticed() -> None:
+    rows, fixed = (
+        plan(Sampler.FLOW_EULER, 8, {**config_for(Sampler.FLOW_EULER), **Z_IMAGE, **shift}, pixels=2**20).rows
+        for shift in (SHIFTS["exponential"], SHIFTS["static 3"])
+    )
+    assert np.abs(rows - fixed).max() > 1e-2
+
+
+def test_a_start_picture_leaves_the_steps_that_the_pipeline_leaves() -> None:
+    config = {**config_for(Sampler.FLOW_EULER), **Z_IMAGE}
+    wrong = 0
+    for steps in (1, 4, 8, 9, 28):
+        for strength in (0.05, 0.3, 0.55, 0.6, 0.99, 1.0):
+            scheduler = theirs(SHIFTS["static 3"], "even", steps, 2**20)
+            pipe = SimpleNamespace(scheduler=scheduler)
+            timesteps, left = diffusers.ZImageImg2ImgPipeline.get_timesteps(pipe, steps, strength, "cpu")
+            table = plan(Sampler.FLOW_EULER, steps, config, strength=strength)
+            assert table.evaluations == left
+            np.testing.assert_allclose(table.rows[:, Column.TIMESTEP], timesteps, rtol=2e-6)
+            wrong += left != max(1, int(steps * strength))
+    assert wrong
 
 
 @pytest.mark.parametrize("sampler", [Sampler.EULER, Sampler.EULER_ANCESTRAL])
