@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
 from bot.app.monitoring import BacklogReader, notes
@@ -11,22 +12,45 @@ from bot.app.queue import Queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import Artifacts
+from bot.page.discord_api import opened
 from bot.page.house import House
+from bot.page.members import Members
 from bot.page.server import serving
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.store import Store
 from bot.telemetry.metrics import Metrics
+from bot.web.server import Check
 
 
 async def open_page(config: Config, queue: Queue, stack: AsyncExitStack) -> None:
     """Serve the page beside a front, if a port is configured; `stack` ends it. Raises ConfigurationError."""
+    if config.page.port:
+        await _open(config, queue.store, queue.artifacts, queue.checks, stack)
+
+
+async def _open(
+    config: Config, store: Store, artifacts: Artifacts, checks: Mapping[str, Check], stack: AsyncExitStack
+) -> None:
+    secret = config.page.read_client_secret()
+    discord = None
+    if secret is not None:
+        discord = await stack.enter_async_context(
+            opened(
+                api_url=config.discord.api_url,
+                site_url=config.page.discord_url,
+                token=config.discord.read_token(),
+                client_secret=secret,
+            )
+        )
     house = House(
-        store=queue.store,
-        artifacts=queue.artifacts,
+        store=store,
+        artifacts=artifacts,
         config=config.page,
         usage=config.usage,
-        notes=functools.partial(notes, queue.store),
-        checks=queue.checks,
+        notes=functools.partial(notes, store),
+        checks=checks,
+        discord=discord,
+        members=None if discord is None else Members(discord),
     )
     await stack.enter_async_context(serving(house))
 
@@ -42,15 +66,8 @@ async def _serve(config: Config, shutdown: Shutdown) -> None:
     store = await Store.open(config.queue.database)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
-        house = House(
-            store=store,
-            artifacts=Artifacts(config.queue.artifacts),
-            config=config.page,
-            usage=config.usage,
-            notes=functools.partial(notes, store),
-            checks={"store": BacklogReader(store.jobs, Metrics()).check},
-        )
-        await stack.enter_async_context(serving(house))
+        checks = {"store": BacklogReader(store.jobs, Metrics()).check}
+        await _open(config, store, Artifacts(config.queue.artifacts), checks, stack)
         async with BackgroundTasks(shutdown) as tasks:
             with suppress(ShutdownRequested):
                 await tasks.wait_for_shutdown()

@@ -50,7 +50,7 @@ AT_START: Keys = _keys(
         "provenance": "sign certificate private_key algorithm folder required time_authority watermark stamp "
         "aigc",
         "web": "host port token_file",
-        "page": "host port address",
+        "page": "host port address operators readers client_secret_file discord_url",
         "traces": "export",
     }
 )

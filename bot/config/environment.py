@@ -23,7 +23,8 @@ from bot.config.text_files import read_text_file
 from bot.telemetry.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
-SECRETS = ("DISCORD_TOKEN", PREFIX)  # what names of variables begin with that hold some, as passwords
+SECRETS = ("DISCORD_TOKEN", "DISCORD_CLIENT_SECRET", PREFIX)
+"""The beginnings of the names of variables that hold secrets, such as passwords."""
 _SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)
 _PARTS = re.compile(r"([a-z_]+)|(\d+)")
 _SOURCES = (

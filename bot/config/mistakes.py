@@ -16,7 +16,8 @@ from pydantic_core import ErrorDetails
 from bot.telemetry.redaction import HIDDEN, redact
 
 KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
-MAY_BE_SECRET = ("database", "artifacts", "token_file", "private_key", "api_url", "gateway_url")
+_FILES = ("token_file", "client_secret_file", "private_key")
+MAY_BE_SECRET = ("database", "artifacts", *_FILES, "api_url", "gateway_url")
 """Keys whose values are not repeated: an address may be a password alone, a file's name the token itself."""
 
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)

@@ -1,25 +1,33 @@
-"""[page]: where the operators' page is served."""
+"""[page]: where the operators' page is served, and who may log in there."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from yarl import URL
 
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section, check_http, is_loopback
+from bot.config.section import Section, Snowflake, check_http, is_loopback
+from bot.config.text_files import read_token_file
 
 
 class PageConfig(Section):
     """Where the page is served: nowhere for port 0, on the loopback for an empty host.
 
-    `address` is what browsers call it, where a proxy with TLS stands in front of it.
+    `address` is what browsers call it, where a proxy with TLS stands in front of it. `operators` and
+    `readers` are ids of persons in Discord. `discord_url` is what browsers call Discord.
     """
 
     host: str = ""
     port: Annotated[int, Field(ge=0, le=65535)] = 0
     address: Annotated[str, Field(validate_default=True)] = ""
+    operators: tuple[Snowflake, ...] = ()
+    readers: tuple[Snowflake, ...] = ()
+    client_secret_file: str = ""
+    discord_url: Annotated[str, AfterValidator(check_http)] = "https://discord.com"
 
     @field_validator("address")
     @classmethod
@@ -39,3 +47,14 @@ class PageConfig(Section):
         """What browsers call the page, without a slash at the end."""
         host = self.host or "127.0.0.1"
         return self.address or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def read_client_secret(self, environ: Mapping[str, str] | None = None) -> str | None:
+        """Return the secret of the bot's application from `client_secret_file`, else from the environment.
+
+        The variable is DISCORD_CLIENT_SECRET. None without a secret: nobody logs in with Discord. Raises
+        ConfigurationError.
+        """
+        if self.client_secret_file:
+            return read_token_file(self.client_secret_file, key="page.client_secret_file")
+        given = os.environ if environ is None else environ
+        return given.get("DISCORD_CLIENT_SECRET", "").strip() or None

@@ -34,7 +34,7 @@ class Entrance:
     async def who(self, request: web.Request) -> Login | None:
         """Return the session of a request; None without one."""
         secret = self._secret(request)
-        if not secret or not (secret in self._known or self._may_try()):
+        if not secret or not (secret in self._known or self.may_try()):
             return None
         login = await self._logins.find(secret)
         self._known.pop(secret, None)
@@ -50,15 +50,17 @@ class Entrance:
 
     async def enter(self, request: web.Request, link: str) -> web.Response | None:
         """Open a session with a link and answer with its cookie; None for a link that is over or used."""
-        possible = 0 < len(link) <= MOST_CHARACTERS and self._may_try()
+        possible = 0 < len(link) <= MOST_CHARACTERS and self.may_try()
         secret = await self._logins.enter(link) if possible else None
         if secret is None:
             return None
-        encrypted = self._guard.is_encrypted(request)
         answer = web.Response(status=303, headers={"Location": "/"})
-        name = ENCRYPTED_COOKIE if encrypted else COOKIE
-        answer.set_cookie(name, secret, path="/", secure=encrypted, httponly=True, samesite="Strict")
+        self._set_cookie(request, answer, secret)
         return answer
+
+    async def open(self, request: web.Request, answer: web.Response, user_id: int) -> None:
+        """Open a session of a person, whose cookie goes with `answer`."""
+        self._set_cookie(request, answer, await self._logins.open(user_id))
 
     async def leave(self, request: web.Request, *, everywhere: bool) -> web.Response:
         """End the session of a request, or all of its person."""
@@ -68,13 +70,18 @@ class Entrance:
         answer.del_cookie(ENCRYPTED_COOKIE if encrypted else COOKIE, path="/", secure=encrypted)
         return answer
 
-    def _may_try(self) -> bool:
+    def may_try(self) -> bool:
         """Count one look-up of a secret that may be anybody's; False beyond TRIES in TRY_SECONDS."""
         now = self._clock()
         if len(self._tries) == TRIES and now - self._tries[0] < TRY_SECONDS:
             return False
         self._tries.append(now)
         return True
+
+    def _set_cookie(self, request: web.Request, answer: web.Response, secret: str) -> None:
+        encrypted = self._guard.is_encrypted(request)
+        name = ENCRYPTED_COOKIE if encrypted else COOKIE
+        answer.set_cookie(name, secret, path="/", secure=encrypted, httponly=True, samesite="Strict")
 
     def _secret(self, request: web.Request) -> str:
         encrypted = self._guard.is_encrypted(request)

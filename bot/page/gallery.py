@@ -21,6 +21,8 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         user_id=number_of(query.get("person", "")),
         guild_id=number_of(query.get("server", "")),
         model=query.get("model", ""),
+        public="public" in query,
+        channels=frozenset(map(int, channels.split(","))) if (channels := query.get("channels")) else None,
     )
     after = query.get("after", "")
     after = after if after.isascii() and after.isalnum() else ""

@@ -9,6 +9,8 @@ from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.files.artifacts import Artifacts
 from bot.membership.processes import Processes
+from bot.page.discord_api import DiscordApi
+from bot.page.members import Members
 from bot.store import Store
 from bot.web.server import Check
 
@@ -17,7 +19,10 @@ Notes = Callable[[], Awaitable[list[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class House:
-    """Everything that a view may read. `checks` are those of the process that serves the page."""
+    """Everything that a view may read. `checks` are those of the process that serves the page.
+
+    Without `discord` nobody logs in with Discord; `members` knows the people of its servers.
+    """
 
     store: Store
     artifacts: Artifacts
@@ -25,6 +30,8 @@ class House:
     usage: UsageConfig
     notes: Notes
     checks: Mapping[str, Check] = field(default_factory=dict)
+    discord: DiscordApi | None = None
+    members: Members | None = None
 
     @property
     def processes(self) -> Processes:

@@ -10,6 +10,7 @@ from PIL import Image
 from bot.domain.errors import MissingArtifact, ResultsUnavailable, UnknownJob, UnreadableJob
 from bot.domain.jobs import ImageRecord, Job, Showing
 from bot.page.house import House
+from bot.page.rights import Viewer
 from bot.process.threads import Threads
 
 SMALL_SIDE = 320  # pixels
@@ -24,10 +25,12 @@ class Pictures:
         self._house = house
         self._threads = Threads("page pictures", most=MOST_THREADS)
 
-    async def answer(self, request: web.Request) -> web.Response:
-        """Return the picture of a job, small with `?small`; raises HTTPNotFound without one."""
+    async def answer(self, request: web.Request, viewer: Viewer) -> web.Response:
+        """Return a picture that the viewer may see, small with `?small`; raises HTTPNotFound without one."""
         try:
             job = await self._house.store.jobs.get(request.match_info["job"])
+            if not viewer.may_see(job):
+                raise web.HTTPNotFound
             names = {str(image.index): image.artifact for image in job.images}  # of a held picture: None
             name = names.get(request.match_info["index"])
             if name is None:

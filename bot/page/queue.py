@@ -46,10 +46,18 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return one job with its images and its place; raises HTTPNotFound."""
+    """Return one job with its images and its place, of the person or public in the server that is asked for.
+
+    Raises HTTPNotFound.
+    """
     job_id = query["job"]
+    person, server = number_of(query.get("person", "")), number_of(query.get("server", ""))
     try:
         job = await house.store.jobs.get(job_id)
+        origin = job.origin
+        others = person is not None and origin.user_id != person
+        if others or (server is not None and (origin.private or origin.guild_id != server)):
+            raise web.HTTPNotFound
         places = await house.store.positions.of_all([job_id])
     except (UnknownJob, UnreadableJob):
         raise web.HTTPNotFound from None

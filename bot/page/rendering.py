@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bot.page.house import House
+from bot.page.rights import Right
 from bot.texts.catalogue import LANGUAGES, Texts
 
 MOST_KEPT = 64
@@ -25,11 +26,14 @@ Read = Callable[[House, Mapping[str, str]], Awaitable[dict[str, Any]]]
 class View:
     """One view: its name, its template is `NAME.html`; `keys` of the address are passed on to `read`.
 
+    Who may see it has its `right`. Where that reaches a part only, `keys` has what keeps the view to it.
+
     What it read is shown for `fresh_seconds`: longer where many rows are read.
     """
 
     name: str
     read: Read
+    right: Right
     keys: tuple[str, ...] = ()
     fresh_seconds: float = 1.0
 

@@ -6,8 +6,9 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
 
@@ -15,14 +16,22 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from bot.config.mistakes import quoted
-from bot.domain.errors import ConfigurationError, StoreUnavailable, UnknownJob, UnreadableJob
+from bot.domain.errors import (
+    ConfigurationError,
+    DiscordUnavailable,
+    StoreUnavailable,
+    UnknownJob,
+    UnreadableJob,
+)
 from bot.page import audit, deliveries, failures, gallery, queue, usage, well, workers
+from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
 from bot.page.pictures import Pictures
 from bot.page.rendering import Renderer, View, language_of
-from bot.store.rows.audit import OPERATOR, By
+from bot.page.rights import MINE, Right, Viewer
+from bot.page.viewers import Viewers
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
 from bot.web.server import BACKLOG, LOOPBACK
@@ -34,29 +43,53 @@ STREAM_SECONDS = 300.0
 MOST_STREAMS = 50
 TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
-LANGUAGE_COOKIE = "language"
-WITHOUT_LOGIN = frozenset({"/enter", "/language"})
+LANGUAGE_COOKIE, SERVER_COOKIE = "language", "server"
 STATIC = MappingProxyType(
     {"page.css": "text/css", "htmx.min.js": "text/javascript", "hx-sse.min.js": "text/javascript"}
 )
 VIEWS = (
-    View(name="well", read=well.read),
-    View(name="queue", read=queue.read, keys=("person", "server", "model", "state")),
+    View(name="well", read=well.read, right=Right.OPERATIONS),
+    View(name="queue", read=queue.read, right=Right.QUEUE, keys=("person", "server", "model", "state")),
     View(
         name="gallery",
         read=gallery.read,
-        keys=("words", "person", "server", "model", "after"),
+        right=Right.GALLERY,
+        keys=("words", "person", "server", "model", "after", "whose", "role", "public", "channels"),
         fresh_seconds=10.0,
     ),
-    View(name="workers", read=workers.read),
-    View(name="failures", read=failures.read, keys=("period",), fresh_seconds=10.0),
-    View(name="deliveries", read=deliveries.read, keys=("kind",)),
-    View(name="audit", read=audit.read, keys=("server", "person", "act", "before"), fresh_seconds=5.0),
-    View(name="usage", read=usage.read, fresh_seconds=60.0),
+    View(name="workers", read=workers.read, right=Right.OPERATIONS),
+    View(
+        name="failures",
+        read=failures.read,
+        right=Right.OPERATIONS,
+        keys=("period",),
+        fresh_seconds=10.0,
+    ),
+    View(name="deliveries", read=deliveries.read, right=Right.OPERATIONS, keys=("kind",)),
+    View(
+        name="audit",
+        read=audit.read,
+        right=Right.AUDIT,
+        keys=("server", "person", "act", "before"),
+        fresh_seconds=5.0,
+    ),
+    View(name="usage", read=usage.read, right=Right.OPERATIONS, fresh_seconds=60.0),
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
-JOB = View(name="job", read=queue.read_job, keys=("job",))
+JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server"))
+
+Answer = Callable[[web.Request, Viewer], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A method and a path, the right that they need, and what answers."""
+
+    method: str = "GET"
+    path: str
+    right: Right
+    answer: Answer
 
 
 @asynccontextmanager
@@ -103,7 +136,8 @@ def application(house: House, connections: Connections) -> web.Application:
     guard = Guard(house.config, connections)
     pages = _Pages(house, guard, connections)
     app = web.Application(middlewares=[guard.admit, pages.inside], client_max_size=MOST_BODY)
-    app.add_routes(pages.routes())
+    app.add_routes(pages.open_routes())
+    app.add_routes([web.route(each.method, each.path, pages.guarded(each)) for each in pages.routes()])
     return app
 
 
@@ -111,110 +145,200 @@ class _Pages:
     def __init__(self, house: House, guard: Guard, connections: Connections) -> None:
         self._house = house
         self._entrance = Entrance(house.store.logins, guard)
+        self._viewers = Viewers(house.config, house.members)
+        self._login = None if house.discord is None else DiscordLogin(house.discord, guard, house.config.url)
         self._pictures = Pictures(house)
         self._renderer = Renderer(house)
         self._connections = connections
         self._streams = 0
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return every route."""
-        found = [
+    def open_routes(self) -> list[web.RouteDef]:
+        """Return the routes of strangers."""
+        return [
             web.get("/static/{name}", _static),
             web.get("/enter", self._entrance_page),
             web.post("/enter", self._enter),
-            web.get(f"/pictures/{JOB_ID}/{{index}}", self._pictures.answer),
-            web.post("/leave", self._leave),
+            web.get("/discord", self._begin_login),
+            web.get(BACK, self._end_login),
             web.post("/language", _choose_language),
-            web.post(f"/jobs/{JOB_ID}/cancel", self._cancel),
-            web.post("/deliveries/{message}/send", self._send_now),
+        ]
+
+    def routes(self) -> list[Route]:
+        """Return the routes of those who are logged in."""
+        in_ = Right.LOGGED_IN
+        found = [
+            Route(path=f"/pictures/{JOB_ID}/{{index}}", right=Right.GALLERY, answer=self._pictures.answer),
+            Route(method="POST", path="/leave", right=in_, answer=self._leave),
+            Route(path="/servers", right=in_, answer=self._servers),
+            Route(method="POST", path="/server", right=in_, answer=_choose_server),
+            Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
+            Route(
+                method="POST",
+                path="/deliveries/{message}/send",
+                right=Right.OPERATE,
+                answer=self._send_now,
+            ),
         ]
         for view in (*VIEWS, JOB):
-            path = {"well": "/", "job": f"/jobs/{JOB_ID}"}.get(view.name, f"/{view.name}")
-            found.append(web.get(path, self._page_of(view)))
-            found.append(web.get(f"/live{path}", self._stream_of(view)))
+            path = "/jobs/" + JOB_ID if view is JOB else _path(view)
+            found.append(Route(path=path, right=view.right, answer=self._page_of(view)))
+            found.append(Route(path=f"/live{path}", right=view.right, answer=self._stream_of(view)))
         return found
+
+    def guarded(self, route: Route) -> Handler:
+        """Return the handler of a route, which answers those who have its right."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            viewer = await self._viewer(request)
+            if viewer.reach(route.right) is None:
+                if request.path == "/":  # the front door leads everybody in
+                    return _back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
+                raise web.HTTPForbidden
+            return await route.answer(request, viewer)
+
+        return handler
 
     @web.middleware
     async def inside(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a person who is logged in; others see how to log in. Outages are told on the page."""
-        path = request.path
+        """Answer; strangers see how to log in, and outages are told on the page."""
         try:
-            open_to_all = path in WITHOUT_LOGIN or path.startswith("/static/")
-            if open_to_all or await self._entrance.who(request) is not None:
-                return await handler(request)
-            return self._plain(request, "entrance.html", status=401, link="", used=False)
+            if request.match_info.http_exception is not None:  # there is no such route
+                await self._viewer(request)
+            return await handler(request)
         except StoreUnavailable as error:
             words = str(error) if self._entrance.knows(request) else ""  # it names the database's address
-            return self._plain(request, "trouble.html", status=503, words=words)
+            return self._plain(request, "trouble.html", status=503, trouble="store", words=words)
+        except DiscordUnavailable:
+            return self._plain(request, "trouble.html", status=503, trouble="discord", words="")
+        except web.HTTPUnauthorized:
+            return self._entrance_of(request, status=401)
+        except web.HTTPForbidden:
+            return self._plain(request, "trouble.html", status=403, trouble="forbidden", words="")
         except web.HTTPNotFound:
-            return self._plain(request, "trouble.html", status=404, words=None)
+            return self._plain(request, "trouble.html", status=404, trouble="nothing", words="")
 
-    def _page_of(self, view: View) -> Handler:
-        async def page(request: web.Request) -> web.StreamResponse:
+    async def _viewer(self, request: web.Request) -> Viewer:
+        """Return who asks; raises HTTPUnauthorized for strangers, HTTPForbidden for a person without a role.
+
+        Raises DiscordUnavailable and StoreUnavailable.
+        """
+        login = await self._entrance.who(request)
+        if login is None:
+            raise web.HTTPUnauthorized
+        kept = request.cookies.get(SERVER_COOKIE, "")
+        viewer = await self._viewers.of(login.user_id, request.query, kept)
+        if viewer is None:
+            raise web.HTTPForbidden
+        return viewer
+
+    def _page_of(self, view: View) -> Answer:
+        async def page(request: web.Request, viewer: Viewer) -> web.StreamResponse:
             language = _language(request)
-            query = {**request.query, **request.match_info}
-            middle = await self._renderer.fragment(view, query, language)
+            middle = await self._renderer.fragment(view, _asked(view, request, viewer), language)
             live = f"/live{request.path_qs}"
-            return self._plain(request, "page.html", view=view.name, middle=middle, live=live)
+            return self._plain(request, "page.html", viewer=viewer, view=view.name, middle=middle, live=live)
 
         return page
 
-    def _stream_of(self, view: View) -> Handler:
-        async def stream(request: web.Request) -> web.StreamResponse:
+    def _stream_of(self, view: View) -> Answer:
+        async def stream(request: web.Request, viewer: Viewer) -> web.StreamResponse:
             if self._streams >= MOST_STREAMS:
                 raise web.HTTPServiceUnavailable(headers={"Retry-After": "10"})
             self._streams += 1
             try:
-                return await self._stream(view, request)
+                return await self._stream(view, request, viewer)
             finally:
                 self._streams -= 1
 
         return stream
 
-    async def _stream(self, view: View, request: web.Request) -> web.StreamResponse:
-        """Send the middle of the page, and again whenever it changes, while its person is logged in."""
+    async def _stream(self, view: View, request: web.Request, viewer: Viewer) -> web.StreamResponse:
+        """Send the middle of the page, and again whenever it changes, while its person may see it."""
         self._connections.extend(request.transport, STREAM_SECONDS + TICK_SECONDS)
-        language, query = _language(request), {**request.query, **request.match_info}
+        language, query = _language(request), _asked(view, request, viewer)
         middle, sent = await self._renderer.fragment(view, query, language), ""
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         answer.force_close()
-        with suppress(StoreUnavailable, web.HTTPNotFound, ConnectionError):
+        with suppress(StoreUnavailable, DiscordUnavailable, web.HTTPNotFound, ConnectionError):
             await answer.prepare(request)
             for tick in range(int(STREAM_SECONDS / TICK_SECONDS)):
                 if middle != sent:  # at first too: what the browser shows may be of long ago
                     lines = "".join(f"data: {line}\n" for line in middle.splitlines())
                     await answer.write(f"{lines}\n".encode())
                     sent = middle
+                if not query:
+                    break
                 await asyncio.sleep(TICK_SECONDS)
                 if request.transport is None:  # aiohttp ends no handler whose browser is gone
                     break
-                if tick % LOGIN_TICKS == 0 and await self._entrance.who(request) is None:
-                    break
-                middle = await self._renderer.fragment(view, query, language)
+                if tick % LOGIN_TICKS == 0:
+                    query = await self._asked_still(view, request)
+                middle = (
+                    await self._renderer.fragment(view, query, language)
+                    if query
+                    else self._renderer.render("gone.html", language)
+                )
         return answer
 
     async def _entrance_page(self, request: web.Request) -> web.Response:
-        return self._plain(request, "entrance.html", link=request.query.get("link", ""), used=False)
+        return self._entrance_of(request, link=request.query.get("link", ""))
+
+    def _entrance_of(
+        self, request: web.Request, *, status: int = 200, link: str = "", trouble: str = ""
+    ) -> web.Response:
+        discord = self._login is not None
+        return self._plain(
+            request, "entrance.html", status=status, link=link, trouble=trouble, discord=discord
+        )
 
     async def _enter(self, request: web.Request) -> web.Response:
         answer = await self._entrance.enter(request, str((await _form(request)).get("link", "")))
-        return answer or self._plain(request, "entrance.html", status=401, link="", used=True)
+        return answer or self._entrance_of(request, status=401, trouble="link")
 
-    async def _leave(self, request: web.Request) -> web.Response:
+    async def _begin_login(self, request: web.Request) -> web.Response:
+        if self._login is None:
+            raise web.HTTPNotFound
+        if not self._entrance.may_try():
+            raise web.HTTPTooManyRequests(headers={"Retry-After": "2"})
+        return await self._login.begin(request)
+
+    async def _end_login(self, request: web.Request) -> web.Response:
+        if self._login is None:
+            raise web.HTTPNotFound
+        try:
+            account = await self._login.end(request)
+            if await self._viewers.of(account.id, {}, "") is None:
+                raise LoginFailed("nobody")
+            # Not a redirect: the browser sends a strict cookie with no request that began at Discord.
+            answer = self._plain(request, "entered.html", name=account.name)
+            await self._entrance.open(request, answer, account.id)
+        except LoginFailed as failed:
+            answer = self._entrance_of(request, status=401, trouble=failed.trouble)
+        self._login.forget(request, answer)
+        return answer
+
+    async def _leave(self, request: web.Request, _viewer: Viewer) -> web.Response:
         everywhere = (await _form(request)).get("everywhere") == "yes"
         return await self._entrance.leave(request, everywhere=everywhere)
 
-    async def _cancel(self, request: web.Request) -> web.Response:
+    async def _servers(self, request: web.Request, viewer: Viewer) -> web.Response:
+        servers = await self._viewers.servers(viewer.user_id)
+        return self._plain(request, "servers.html", viewer=viewer, servers=servers, view="servers")
+
+    async def _cancel(self, request: web.Request, viewer: Viewer) -> web.Response:
         job_id = request.match_info["job"]
         try:
-            job = await self._house.store.jobs.get(job_id)
-            by = By(actor_id=OPERATOR, guild_id=job.origin.guild_id or 0)
-            await self._house.store.jobs.cancel(job_id, user_id=None, by=by)
+            origin = (await self._house.store.jobs.get(job_id)).origin
+            if not viewer.may(Right.CANCEL, guild_id=origin.guild_id, user_id=origin.user_id):
+                raise web.HTTPNotFound
+            own = origin.user_id == viewer.user_id
+            by = None if own else viewer.by(origin.guild_id or 0)
+            await self._house.store.jobs.cancel(job_id, user_id=viewer.user_id if own else None, by=by)
         except (UnknownJob, UnreadableJob):
             raise web.HTTPNotFound from None
-        return self._changed(f"/jobs/{job_id}")
+        return self._changed(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
 
-    async def _send_now(self, request: web.Request) -> web.Response:
+    async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:
         number = queue.number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
@@ -226,14 +350,42 @@ class _Pages:
         return _back(path)
 
     def _plain(
-        self, request: web.Request, template: str, *, status: int = 200, **facts: object
+        self,
+        request: web.Request,
+        template: str,
+        *,
+        status: int = 200,
+        viewer: Viewer | None = None,
+        **facts: object,
     ) -> web.Response:
         language = _language(request)
-        views = [view.name for view in VIEWS]
-        html = self._renderer.render(
-            template, language, views=views, languages=LANGUAGES, path=request.path_qs, **facts
-        )
+        views = [view.name for view in VIEWS if viewer is not None and viewer.reach(view.right)]
+        shared = {"views": views, "viewer": viewer, "path": request.path_qs}
+        html = self._renderer.render(template, language, **shared, **facts)
         return web.Response(text=html, status=status, content_type="text/html")
+
+    async def _asked_still(self, view: View, request: web.Request) -> dict[str, str]:
+        """Return what a stream shows to its person now; nothing where the person may see it no longer."""
+        try:
+            viewer = await self._viewer(request)
+        except (web.HTTPUnauthorized, web.HTTPForbidden):
+            return {}
+        return _asked(view, request, viewer) if viewer.reach(view.right) else {}
+
+
+def _path(view: View) -> str:
+    return "/" if view.name == "well" else f"/{view.name}"
+
+
+def _asked(view: View, request: web.Request, viewer: Viewer) -> dict[str, str]:
+    """Return what an address asks for, within the right of its person; raises HTTPForbidden.
+
+    The view's name is among it, so it is never empty.
+    """
+    pinned = viewer.pins(view.right, request.query)
+    if not pinned.keys() <= set(view.keys):
+        raise web.HTTPForbidden  # the view cannot be kept to a part
+    return {"view": view.name, **request.query, **request.match_info, **pinned}
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -258,6 +410,13 @@ async def _choose_language(request: web.Request) -> web.Response:
     answer = _back(path if inside else "/")
     if language in LANGUAGES:
         answer.set_cookie(LANGUAGE_COOKIE, language, path="/", httponly=True, samesite="Strict")
+    return answer
+
+
+async def _choose_server(request: web.Request, _viewer: Viewer) -> web.Response:
+    answer = _back("/")
+    if number := queue.number_of(str((await _form(request)).get("server", ""))):
+        answer.set_cookie(SERVER_COOKIE, str(number), path="/", httponly=True, samesite="Strict")
     return answer
 
 

@@ -12,6 +12,7 @@ from bot.sandbox.exchange import Observer, nobody
 from bot.sandbox.faults import Faults
 from bot.sandbox.interactions import Interactions
 from bot.sandbox.log import Log
+from bot.sandbox.logins import CLIENT_SECRET, Logins
 from bot.sandbox.posting import Posting
 from bot.sandbox.rates import Rates
 from bot.sandbox.rules import Limits
@@ -30,6 +31,7 @@ class Core:
         limits: Limits | None = None,
         shards: int = 1,
         token: str = BOT_TOKEN,
+        client_secret: str = CLIENT_SECRET,
     ) -> None:
         self.clock = clock
         self.token = token
@@ -43,6 +45,7 @@ class Core:
         self.faults = Faults()
         self.rates = Rates(clock)
         self.world = found(clock)
+        self.logins = Logins(self.world, self.log, clock, client_secret)
         self.posting = Posting(self.world, self.log)
         self.commands = Commands(self.world, self.log)
         self.forbidden: set[int] = set()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,6 +83,20 @@ def member_object(world: World, member: Member, *, with_user: bool = True) -> Js
         "deaf": False,
     }
     return {**seen, "user": user_object(member.user)} if with_user else seen
+
+
+def own_guild_object(world: World) -> Json:
+    """The server as /users/@me/guilds answers the bot."""
+    roles = [world.roles[role].permissions for role in world.members[world.bot_id].roles]
+    return {
+        "id": str(world.guild_id),
+        "name": world.guild_name,
+        "icon": None,
+        "banner": None,
+        "owner": world.owner_id == world.bot_id,
+        "permissions": str(functools.reduce(operator.or_, roles, world.roles[world.guild_id].permissions)),
+        "features": [],
+    }
 
 
 def role_object(role: Role) -> Json:
@@ -375,7 +392,7 @@ def reaction_object(emoji: str, users: list[int], *, viewer: int) -> Json:
     }
 
 
-def application_object(world: World) -> Json:
+def application_object(world: World, redirect_uris: Iterable[str] = ()) -> Json:
     """The bot's application, as the bot's token sees it."""
     return {
         "id": str(world.application_id),
@@ -389,7 +406,7 @@ def application_object(world: World) -> Json:
         "verify_key": "0" * 64,
         "flags": 0,
         "flags_new": "0",
-        "redirect_uris": [],
+        "redirect_uris": list(redirect_uris),
         "interactions_endpoint_url": None,
         "role_connections_verification_url": None,
         "owner": user_object(world.user(world.owner_id)),

@@ -26,11 +26,12 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One request, for a handler."""
+    """One request, for a handler; `user_id` is the member whose token asks, None for the bot."""
 
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: Body
+    user_id: int | None = None
 
     @property
     def json(self) -> Json:
@@ -65,7 +66,8 @@ Handler = Callable[[Call], Reply]
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One operation of the API. `route` is written as in Discord's documents. `query` and `fields` name the
-    parameters of its query string and the fields of its body (None: checked elsewhere)."""
+    parameters of its query string and the fields of its body (None: checked elsewhere). `of_members`: it
+    answers tokens of members too."""
 
     method: str
     route: str
@@ -73,6 +75,7 @@ class Operation:
     query: Mapping[str, str] = field(default_factory=dict)
     fields: frozenset[str] | None = None
     authorised: bool = True
+    of_members: bool = False
     limit: Limit = OTHERS
 
 
@@ -101,9 +104,9 @@ class Rest:
         try:
             body = await self._read(request)
             self._check_faults(request, headers)
-            self._check_token(operation, request)
+            user_id = self._check_token(operation, request)
             self._check_rate(operation, request, headers)
-            reply = self._answer(operation, request, body)
+            reply = self._answer(operation, request, body, user_id)
         except Rejection as rejection:
             if rejection.violation:
                 self._core.log.violation(f"{operation.method} {request.path}: {rejection}")
@@ -133,14 +136,15 @@ class Rest:
         await asyncio.sleep(self._core.faults.slow_ms / 1000)
         return _response(reply.status, reply.body, headers)
 
-    def _answer(self, operation: Operation, request: web.Request, body: Body) -> Reply:
+    def _answer(self, operation: Operation, request: web.Request, body: Body, user_id: int | None) -> Reply:
         odd = rules.check_query(request.query, operation.query)
         if operation.fields is not None:
             odd += rules.unknown_fields(body.json, operation.fields)
         for sentence in odd:
             self._core.log.violation(f"{operation.method} {operation.route}: {sentence}")
         rules.check_upload([len(upload.data) for upload in body.files.values()], self._core.limits)
-        reply = operation.handler(Call(params=request.match_info, query=request.query, body=body))
+        call = Call(params=request.match_info, query=request.query, body=body, user_id=user_id)
+        reply = operation.handler(call)
         self._lose_answer(request)
         return reply
 
@@ -168,12 +172,17 @@ class Rest:
             self._core.interactions.excuse_all()
             raise _Cut
 
-    def _check_token(self, operation: Operation, request: web.Request) -> None:
+    def _check_token(self, operation: Operation, request: web.Request) -> int | None:
+        """Return the member whose token the request has, None for the bot's."""
         if not operation.authorised:
-            return
+            return None
         kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        user_id = self._core.logins.user_of(token) if kind == "Bearer" and operation.of_members else None
+        if user_id is not None:
+            return user_id
         if kind != "Bot" or not self._core.is_good_token(token):
             raise Rejection(401, 0, "401: Unauthorized", violation=kind != "Bot")
+        return None
 
     def _check_rate(self, operation: Operation, request: web.Request, headers: dict[str, str]) -> None:
         info = request.match_info

@@ -11,6 +11,7 @@ from bot.sandbox.objects import (
     guild_channel_objects,
     guild_object,
     member_object,
+    own_guild_object,
     own_user_object,
     role_object,
     user_object,
@@ -33,7 +34,13 @@ class About:
         """Return the operations of this part."""
         guild = "/guilds/{guild_id}"
         return [
-            Operation(method="GET", route="/users/@me", handler=self._me),
+            Operation(method="GET", route="/users/@me", handler=self._me, of_members=True),
+            Operation(
+                method="GET",
+                route="/users/@me/guilds",
+                handler=self._guilds,
+                query={"limit": "int 1 200", "after": "id"},
+            ),
             Operation(method="GET", route="/users/{user_id}", handler=self._user),
             Operation(method="GET", route="/applications/@me", handler=self._application),
             Operation(method="GET", route="/oauth2/applications/@me", handler=self._application),
@@ -51,14 +58,20 @@ class About:
             ),
         ]
 
-    def _me(self, _call: Call) -> Reply:
-        return Reply(body=own_user_object(self._world.user(self._world.bot_id)))
+    def _me(self, call: Call) -> Reply:
+        user_id = self._world.bot_id if call.user_id is None else call.user_id
+        return Reply(body=own_user_object(self._world.user(user_id)))
+
+    def _guilds(self, call: Call) -> Reply:
+        after = number_of(call.query.get("after", "0"))
+        seen = not self._core.kicked and self._world.guild_id > after
+        return Reply(body=[own_guild_object(self._world)] if seen else [])
 
     def _user(self, call: Call) -> Reply:
         return Reply(body=user_object(self._find(call.params["user_id"]).user))
 
     def _application(self, _call: Call) -> Reply:
-        return Reply(body=application_object(self._world))
+        return Reply(body=application_object(self._world, self._core.logins.redirect_uris))
 
     def _gateway_url(self) -> str:
         return f"{self._world.address.replace('http', 'ws', 1)}/gateway"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import operator
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from bot.sandbox.community import BOT_TOKEN
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
+from bot.sandbox.logins import CLIENT_SECRET
 from bot.sandbox.objects import channel_object, guild_create_object
 from bot.sandbox.people import People, let_go, refuse_other_hosts, refuse_strangers
 from bot.sandbox.permissions import Permission
@@ -27,7 +30,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
-from bot.sandbox.state import FORUM, GUILD_TEXT, PUBLIC_THREAD, Channel, Event, number_of
+from bot.sandbox.state import FORUM, GUILD_TEXT, PUBLIC_THREAD, Channel, Event, Role, number_of
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -42,7 +45,7 @@ class Sandbox:
 
     `port` 0 takes a free port. `clock` returns seconds since the epoch; all deadlines use it. `observer` gets
     every exchange with the bot. `limits` are the limits on uploads. `shards` is the recommended number of
-    shards. `token` is the only token that a bot can log in with.
+    shards. `token` is the only token that a bot can log in with, `client_secret` that of logins with Discord.
     """
 
     def __init__(
@@ -54,9 +57,12 @@ class Sandbox:
         limits: Limits | None = None,
         shards: int = 1,
         token: str = BOT_TOKEN,
+        client_secret: str = CLIENT_SECRET,
     ) -> None:
         self._port = port
-        self._core = Core(clock, observer=observer, limits=limits, shards=shards, token=token)
+        self._core = Core(
+            clock, observer=observer, limits=limits, shards=shards, token=token, client_secret=client_secret
+        )
         self._gateway = Gateway(self._core)
         self._people = People(self._core, self.misbehave)
         self._pages: dict[str, str] = {}
@@ -153,6 +159,7 @@ class Sandbox:
             operations += part(self._core).operations()
         for operation in operations:
             app.router.add_route(operation.method, PREFIX + operation.route, rest.handle(operation))
+        app.router.add_routes(self._core.logins.routes(PREFIX))
         app.router.add_route("*", "/api/{rest:.*}", rest.not_found)
         app.router.add_get("/gateway", self._gateway.handle)
         app.router.add_get("/gateway/", self._gateway.handle)
@@ -239,6 +246,21 @@ class Sandbox:
     def appoint(self, channel: str, member: str) -> None:
         """Let the member of this username manage messages in this channel only."""
         self._overwrite(channel, self._user_id(member), (int(Permission.MANAGE_MESSAGES), 0))
+
+    def employ(self, member: str, *permissions: Permission) -> None:
+        """Give the member of this username these permissions in the server, and no role but everyone's."""
+        world = self._core.world
+        roles: tuple[int, ...] = ()
+        if permissions:
+            bits = functools.reduce(operator.or_, permissions)
+            role = Role(id=world.new_id(), name=f"Work of {member}", permissions=int(bits), position=1)
+            world.roles[role.id] = role
+            roles = (role.id,)
+        world.members[self._user_id(member)].roles = roles
+
+    def register(self, redirect_uri: str) -> None:
+        """Let logins with Discord lead back to this address, as the developer portal does."""
+        self._core.logins.redirect_uris.append(redirect_uri)
 
     def _overwrite(self, channel: str, user_id: int, bits: tuple[int, int]) -> Channel:
         place = next(each for each in self._core.world.channels.values() if each.name == channel)

@@ -36,6 +36,7 @@ from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
 from bot.page.guard import Guard
 from bot.page.house import House
 from bot.page.rendering import MOST_KEPT, Renderer, View
+from bot.page.rights import Right
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
 from bot.store.operations.gallery import Search
@@ -426,7 +427,7 @@ async def test_addresses_that_find_nothing_are_forgotten(site: Site) -> None:
     async def read(_house: House, _query: Mapping[str, str]) -> dict[str, Any]:
         raise web.HTTPNotFound
 
-    view = View(name="job", read=read, keys=("job",))
+    view = View(name="job", read=read, right=Right.QUEUE, keys=("job",))
     gc.collect()
     before = len(gc.get_objects())
     for number in range(20 * MOST_KEPT):

@@ -9,6 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.channels import ChannelKind
+from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import Job, State
 from bot.store.database.database import Verbs
 from bot.store.queue.copies import no_copy
@@ -19,12 +21,18 @@ from bot.store.tables.queue import jobs
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What is looked for: all words in the prompt, one person's, one server's, of one model."""
+    """What is looked for: all words in the prompt, one person's, one server's, of one model.
+
+    `public` requests are those whose answer others saw too. With `channels`, only those of these channels
+    are found that neither an age restriction nor a rule on words keeps from members.
+    """
 
     words: str = ""
     user_id: int | None = None
     guild_id: int | None = None
     model: str = ""
+    public: bool = False
+    channels: frozenset[int] | None = None
 
 
 class Gallery(Verbs):
@@ -70,6 +78,13 @@ def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
         conditions.append(jobs.c.user_id == search.user_id)
     if search.guild_id is not None:
         conditions.append(jobs.c.guild_id == search.guild_id)
+    if search.public:
+        conditions.append(jobs.c.private.is_(False))
+    if search.channels is not None:
+        conditions.append(jobs.c.channel_id.in_(search.channels))
+        conditions.append(jobs.c.channel_kind != ChannelKind.AGE_RESTRICTED.value)
+        shown = jobs.c.ruling.in_([outcome.value for outcome in Outcome if outcome.shows])
+        conditions.append(jobs.c.hold.is_(None) | (jobs.c.hold != Cause.RULE.value) | shown)
     return conditions
 
 

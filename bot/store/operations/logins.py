@@ -50,6 +50,11 @@ class Logins(Verbs):
                 return None
             return await self._add(connection, SESSION, user_id, SESSION_SECONDS)
 
+    async def open(self, user_id: int) -> str:
+        """Open a session of this person and return its secret."""
+        async with self._database.write() as connection:
+            return await self._add(connection, SESSION, user_id, SESSION_SECONDS)
+
     async def find(self, secret: str) -> Login | None:
         """Return the session of this secret; None for one that is over, or unused for IDLE_SECONDS."""
         now = self._clock()

@@ -1,0 +1,95 @@
+"""The people of servers as Discord knows them, remembered for a minute.
+
+A role that somebody loses in Discord is lost here within FRESH_SECONDS, on pages that are open too. Where
+Discord does not answer, nobody has a role by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from bot.page.discord_api import MANAGE_MESSAGES, MANAGE_SERVER, DiscordApi, Membership
+from bot.page.rights import Viewer, role_in
+
+FRESH_SECONDS = 60.0
+MOST_KEPT = 1000
+MANAGES = MANAGE_SERVER | MANAGE_MESSAGES
+MOST_LOOKED_THROUGH = 50
+"""In how many of the bot's servers a person is looked for; in others the address must name the server."""
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Members:
+    """Answers who a person is in a server; `clock` is monotonic, `now` tells the time since the epoch."""
+
+    def __init__(
+        self,
+        api: DiscordApi,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._now = now
+        self._servers = _Answers[None, dict[int, str]](lambda _: api.servers(), clock)
+        self._server = _Answers(api.server, clock)
+        self._member = _Answers[tuple[int, int], Membership | None](lambda key: api.member(*key), clock)
+
+    async def viewer(self, user_id: int, guild_id: int) -> Viewer | None:
+        """Return a person as a viewer of a server that has the bot; None for one who is not in it."""
+        if guild_id not in await self._servers.of(None):
+            return None  # Discord bans bots that ask too often about places of others
+        server, member = await asyncio.gather(self._server.of(guild_id), self._member.of((guild_id, user_id)))
+        if server is None or member is None or member.bot:
+            return None
+        now = self._now()
+        rights = server.permissions(user_id, member, now=now)
+        return Viewer(
+            user_id=user_id,
+            name=member.name,
+            role=role_in(manages=rights & MANAGES == MANAGES, moderates=bool(rights & MANAGE_MESSAGES)),
+            guild_id=guild_id,
+            guild_name=server.name,
+            owns=server.owner_id == user_id,
+            channels=server.readable(user_id, member, now=now),
+        )
+
+    async def found(self, user_id: int) -> list[Viewer]:
+        """Return a person in each server that has the bot, among the first MOST_LOOKED_THROUGH."""
+        some = list(await self._servers.of(None))[:MOST_LOOKED_THROUGH]
+        viewers = await asyncio.gather(*(self.viewer(user_id, guild_id) for guild_id in some))
+        return [viewer for viewer in viewers if viewer is not None]
+
+
+@dataclass(kw_only=True)
+class _Answer(Generic[V]):
+    lock: asyncio.Lock
+    asked_at: float = -math.inf
+    value: V | None = None
+
+
+class _Answers(Generic[K, V]):
+    """Answers to questions of one kind, each at most FRESH_SECONDS old; equal questions are asked once."""
+
+    def __init__(self, ask: Callable[[K], Awaitable[V]], clock: Callable[[], float]) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._answers: dict[K, _Answer[V]] = {}
+
+    async def of(self, key: K) -> V:
+        answer = self._answers.pop(key, None) or _Answer[V](lock=asyncio.Lock())
+        self._answers[key] = answer  # the last one that was used is at the end
+        if len(self._answers) > MOST_KEPT:
+            del self._answers[next(iter(self._answers))]
+        async with answer.lock:
+            if self._clock() - answer.asked_at >= FRESH_SECONDS:
+                asked_at = self._clock()  # what has changed since then may be missing
+                answer.value = await self._ask(key)
+                answer.asked_at = asked_at
+            return cast("V", answer.value)
