@@ -64,6 +64,8 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
 OF_PERSONS = frozenset({Right.QUEUE, Right.GALLERY})
 """The rights of which everybody may look at their own part alone."""
 MINE, SERVERS, YES = "me", "server", "yes"
+PINNED = frozenset({"role", "public", "channels"})
+"""Keys that rights alone set: in an address they mean nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

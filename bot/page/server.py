@@ -30,7 +30,7 @@ from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
 from bot.page.pictures import Pictures
 from bot.page.rendering import Renderer, View, language_of
-from bot.page.rights import MINE, Right, Viewer
+from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.page.viewers import Viewers
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
@@ -153,7 +153,7 @@ class _Pages:
         self._streams = 0
 
     def open_routes(self) -> list[web.RouteDef]:
-        """Return the routes of strangers."""
+        """Return the routes of everybody; somebody without any role may leave too."""
         return [
             web.get("/static/{name}", _static),
             web.get("/enter", self._entrance_page),
@@ -161,6 +161,7 @@ class _Pages:
             web.get("/discord", self._begin_login),
             web.get(BACK, self._end_login),
             web.post("/language", _choose_language),
+            web.post("/leave", self._leave),
         ]
 
     def routes(self) -> list[Route]:
@@ -168,7 +169,6 @@ class _Pages:
         in_ = Right.LOGGED_IN
         found = [
             Route(path=f"/pictures/{JOB_ID}/{{index}}", right=Right.GALLERY, answer=self._pictures.answer),
-            Route(method="POST", path="/leave", right=in_, answer=self._leave),
             Route(path="/servers", right=in_, answer=self._servers),
             Route(method="POST", path="/server", right=in_, answer=_choose_server),
             Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
@@ -317,7 +317,7 @@ class _Pages:
         self._login.forget(request, answer)
         return answer
 
-    async def _leave(self, request: web.Request, _viewer: Viewer) -> web.Response:
+    async def _leave(self, request: web.Request) -> web.Response:
         everywhere = (await _form(request)).get("everywhere") == "yes"
         return await self._entrance.leave(request, everywhere=everywhere)
 
@@ -385,7 +385,8 @@ def _asked(view: View, request: web.Request, viewer: Viewer) -> dict[str, str]:
     pinned = viewer.pins(view.right, request.query)
     if not pinned.keys() <= set(view.keys):
         raise web.HTTPForbidden  # the view cannot be kept to a part
-    return {"view": view.name, **request.query, **request.match_info, **pinned}
+    said = {key: value for key, value in request.query.items() if key not in PINNED}
+    return {"view": view.name, **said, **request.match_info, **pinned}
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -69,10 +69,11 @@ def own_user_object(user: User) -> Json:
 
 def member_object(world: World, member: Member, *, with_user: bool = True) -> Json:
     """A member of the server."""
+    until = member.silent_until
     seen: Json = {
         "avatar": None,
         "banner": None,
-        "communication_disabled_until": None,
+        "communication_disabled_until": None if until is None else timestamp(until),
         "flags": 0,
         "joined_at": timestamp(world.created_at),
         "nick": None,

@@ -258,6 +258,11 @@ class Sandbox:
             roles = (role.id,)
         world.members[self._user_id(member)].roles = roles
 
+    def silence(self, member: str, seconds: float) -> None:
+        """Put the member of this username in a timeout."""
+        until = self._core.clock() + seconds
+        self._core.world.members[self._user_id(member)].silent_until = until
+
     def register(self, redirect_uri: str) -> None:
         """Let logins with Discord lead back to this address, as the developer portal does."""
         self._core.logins.redirect_uris.append(redirect_uri)

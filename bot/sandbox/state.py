@@ -49,12 +49,16 @@ class User:
 
 @dataclass(kw_only=True)
 class Member:
-    """A member of the server; `roles` are without @everyone; `installed`: the account has the bot."""
+    """A member of the server; `roles` are without @everyone; `installed`: the account has the bot.
+
+    A timeout lasts until `silent_until`, in seconds since the epoch.
+    """
 
     user: User
     roles: tuple[int, ...] = ()
     accepts_dms: bool = True
     installed: bool = False
+    silent_until: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

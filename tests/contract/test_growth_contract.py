@@ -178,6 +178,7 @@ class Life:
         session = await logins.enter(link)
         assert session is not None
         await logins.find(session)
+        await logins.open(7)
         await logins.leave(session)
         await logins.lapse()
 

@@ -23,6 +23,12 @@ async def test_a_link_opens_one_session_whoever_comes_first(store: Store) -> Non
     assert await store.logins.enter(session) is None
 
 
+async def test_a_session_of_a_person_is_opened_without_a_link(store: Store) -> None:
+    found = await store.logins.find(await store.logins.open(7))
+    assert found is not None
+    assert found.user_id == 7
+
+
 async def test_a_link_ends_after_ten_minutes(store: Store, clock: Clock) -> None:
     link = await store.logins.invite()
     clock.now += LINK_SECONDS

@@ -104,7 +104,7 @@ async def test_a_stranger_sees_the_entrance_and_nothing_of_the_queue(site: Site,
     assert "<table" not in text
 
 
-@pytest.mark.parametrize("path", ["/jobs/{job}/cancel", "/deliveries/1/send", "/leave"])
+@pytest.mark.parametrize("path", ["/jobs/{job}/cancel", "/deliveries/1/send"])
 async def test_a_stranger_changes_nothing(site: Site, path: str) -> None:
     job_id = await enqueue(site.store)
     address = site.url + path.format(job=job_id)

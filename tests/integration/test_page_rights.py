@@ -1,0 +1,295 @@
+"""Who may do what on the page: logins with Discord, and every route with every role, in two servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from discord_spec import Documents
+from page_place import ART, ELSEWHERE, HERE, IDS, MODS, Place, Time, placed
+from recipes import origin, recipe
+from yarl import URL
+
+from bot.domain.channels import ChannelKind
+from bot.domain.jobs import State
+from bot.domain.outbox import Outgoing
+from bot.page.discord_login import BACK, EXCHANGES, STATE_SECONDS, DiscordLogin, LoginFailed
+from bot.page.guard import Guard
+from bot.page.house import House
+from bot.page.members import FRESH_SECONDS
+from bot.page.server import application
+from bot.sandbox.permissions import Permission
+from bot.store.rows.audit import Act
+from bot.web.connections import Connections
+
+ROLES = ("operator", "manager", "moderator", "reader", "member", "nobody", "stranger")
+LOGGED_IN = frozenset({"operator", "manager", "moderator", "reader", "member"})
+
+
+@pytest.fixture
+async def place(tmp_path: Path, documents: Documents | None) -> AsyncIterator[Place]:
+    async with placed(tmp_path, documents) as place:
+        yield place
+
+
+async def log_in(place: Place, browser: aiohttp.ClientSession, member: int | str) -> aiohttp.ClientResponse:
+    """Press “Log in with Discord”, choose the member on Discord's page, and come back."""
+    async with browser.get(f"{place.url}/discord") as asked:
+        assert asked.status == 200
+        assert asked.url.path == "/oauth2/authorize"
+        assert asked.url.query["scope"] == "identify"
+        address = asked.url
+    answer = await browser.post(address, data={"member": str(member)})
+    await answer.read()
+    return answer
+
+
+async def test_a_moderator_logs_in_with_discord_and_sees_the_server(place: Place) -> None:
+    browser = await place.browser()
+    async with browser.get(f"{place.url}/queue") as entrance:
+        assert entrance.status == 401
+        assert "/discord" in await entrance.text()
+    back = await log_in(place, browser, IDS["mina"])
+    assert (back.status, back.url.path) == (200, "/discord/back")
+    assert "Mina" in await back.text()
+    async with browser.get(f"{place.url}/queue") as answer:
+        text = await answer.text()
+    assert answer.status == 200
+    assert "The Studio" in text
+    assert "Manager" in text
+
+
+async def test_nothing_of_a_login_is_kept_but_the_hash_of_a_session(place: Place) -> None:
+    back = await log_in(place, await place.browser(), IDS["mina"])
+    code = back.url.query["code"]
+    cookies = " ".join(back.headers.getall("Set-Cookie"))
+    assert "SameSite=Strict" in cookies
+    assert "HttpOnly" in cookies
+    async with place.store.shared.database.read() as connection:
+        tables = await connection.run_sync(lambda sync: sync.exec_driver_sql("SELECT * FROM logins").all())
+    assert len(tables) == 1
+    assert code not in str(tables)
+
+
+@pytest.mark.parametrize("case", ["other browser", "twice", "forged", "none"])
+async def test_a_login_belongs_to_the_browser_that_began_it_and_is_used_once(place: Place, case: str) -> None:
+    browser = await place.browser()
+    async with browser.get(f"{place.url}/discord") as asked:
+        address = asked.url
+    async with browser.post(address, data={"member": str(IDS["mina"])}, allow_redirects=False) as answer:
+        back = URL(answer.headers["Location"])
+    if case == "twice":
+        async with browser.get(back) as answer:
+            assert answer.status == 200
+    if case == "forged":
+        back = back.update_query(state="x" * 43)
+    if case == "none":
+        back = back.without_query_params("state")
+    with_it = await place.browser() if case == "other browser" else browser
+    async with with_it.get(back) as answer:
+        assert answer.status == 401
+        assert "begun in another browser" in await answer.text()
+
+
+async def test_a_login_ends_after_ten_minutes(place: Place) -> None:
+    assert place.house.discord is not None
+    guard, time = Guard(place.house.config, Connections()), Time()
+    login = DiscordLogin(place.house.discord, guard, place.url, clock=time)
+    sent = (await login.begin(make_mocked_request("GET", "/discord"))).cookies["sdjax-state"].value
+    time.now += STATE_SECONDS
+    back = make_mocked_request(
+        "GET", f"{BACK}?code=x&state={sent}", headers={"Cookie": f"sdjax-state={sent}"}
+    )
+    with pytest.raises(LoginFailed, match="state"):
+        await login.end(back)
+
+
+@pytest.mark.parametrize("member", ["", "7"])
+async def test_who_is_not_let_in_by_discord_is_told_so(place: Place, member: str) -> None:
+    back = await log_in(place, await place.browser(), member)
+    assert back.status == 401
+    assert "has not let you in" in await back.text()
+
+
+async def test_a_code_that_discord_does_not_know_opens_nothing_and_is_tried_a_few_times(place: Place) -> None:
+    said = []
+    for _ in range(EXCHANGES + 1):
+        browser = await place.browser()
+        async with browser.get(f"{place.url}/discord", allow_redirects=False) as asked:
+            state = URL(asked.headers["Location"]).query["state"]
+        async with browser.get(f"{place.url}/discord/back?code=guess&state={state}") as answer:
+            assert answer.status == 401
+            said.append("Too many people" in await answer.text())
+    assert said == [False] * EXCHANGES + [True]
+
+
+async def test_without_discord_nothing_is_open_but_the_operators_link(place: Place) -> None:
+    moderator, operator = await place.as_("moderator"), await place.browser(0)
+    place.sandbox.misbehave(rest_5xx=100)
+    for browser, status in ((moderator, 503), (operator, 200)):
+        async with browser.get(f"{place.url}/queue") as answer:
+            assert answer.status == status
+    place.sandbox.misbehave(rest_5xx=0)
+
+
+async def test_a_role_that_is_taken_away_ends_open_pages_within_a_minute(place: Place) -> None:
+    moderator = await place.as_("moderator")
+    job_id = await place.paint(1)
+    async with moderator.get(f"{place.url}/live/audit") as stream, asyncio.timeout(20):
+        assert stream.status == 200
+        assert b"Audit log" in await stream.content.readany()
+        place.sandbox.employ("ravi")
+        place.time.now += FRESH_SECONDS
+        read = b""
+        while more := await stream.content.readany():
+            read += more
+    assert b"may not see this any more" in read
+    async with moderator.get(f"{place.url}/audit") as answer:
+        assert answer.status == 403
+    async with moderator.get(f"{place.url}/jobs/{job_id}") as answer:
+        assert answer.status == 404
+
+
+async def test_a_timeout_takes_a_moderators_rights(place: Place) -> None:
+    moderator = await place.as_("moderator")
+    async with moderator.get(f"{place.url}/audit") as answer:
+        assert answer.status == 200
+    place.sandbox.silence("ravi", 3600.0)
+    place.time.now += FRESH_SECONDS
+    async with moderator.get(f"{place.url}/audit") as answer:
+        assert answer.status == 403
+
+
+async def test_members_see_their_own_pictures_and_what_is_public_where_they_may_read(place: Place) -> None:
+    place.sandbox.employ("ravi", Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY)
+    browser = await place.browser(IDS["ravi"])
+    mine = await place.paint(1, user_id=IDS["ravi"], guild_id=None, private=True)
+    public = await place.paint(2)
+    unseen = [
+        await place.paint(3, private=True),
+        await place.paint(4, channel_id=MODS),
+        await place.paint(5, guild_id=ELSEWHERE),
+        await place.paint(6, guild_id=None),
+        await place.paint(7, channel_kind=ChannelKind.AGE_RESTRICTED),
+        await place.paint(8, channel_id=99),  # a thread, of which it is not known who reads it
+    ]
+    for job_id in (mine, public, *unseen):
+        async with browser.get(f"{place.url}/pictures/{job_id}/0") as answer:
+            assert (answer.status == 200) == (job_id not in unseen), job_id
+    for query, there in (("whose=me", {mine}), ("whose=server", {public}), (f"person={IDS['yuna']}", {mine})):
+        async with browser.get(f"{place.url}/gallery?{query}&channels=1&public=&role=operator") as answer:
+            text = await answer.text()
+        assert {each for each in (mine, public, *unseen) if each in text} == there
+
+
+async def test_moderators_see_no_private_picture_of_others(place: Place) -> None:
+    browser = await place.as_("moderator")
+    private, public = await place.paint(1, private=True), await place.paint(2)
+    async with browser.get(f"{place.url}/gallery?whose=server&public=") as answer:
+        text = await answer.text()
+    assert public in text
+    assert private not in text
+    for path in (f"/jobs/{private}", f"/pictures/{private}/0"):
+        async with browser.get(f"{place.url}{path}") as answer:
+            assert answer.status == 404
+
+
+async def test_a_moderators_act_has_the_moderators_name_in_the_log(place: Place) -> None:
+    browser = await place.as_("moderator")
+    job = await place.store.jobs.enqueue(recipe(), origin(1, guild_id=HERE, channel_id=ART, user_id=5))
+    address = f"{place.url}/jobs/{job.id}/cancel"
+    async with browser.post(address, headers={"Origin": place.url}) as answer:
+        assert answer.status == 200
+    (entry,) = await place.store.moderation.entries(HERE, limit=9)
+    assert (entry.act, entry.actor_id, entry.subject_id) == (Act.CANCEL, IDS["ravi"], 5)
+
+
+async def test_a_member_cancels_their_own_request_alone(place: Place) -> None:
+    browser = await place.as_("member")
+    for number, user_id in ((1, IDS["ravi"]), (2, IDS["yuna"])):
+        whose = origin(number, guild_id=HERE, channel_id=ART, user_id=user_id)
+        job = await place.store.jobs.enqueue(recipe(), whose)
+        async with browser.post(f"{place.url}/jobs/{job.id}/cancel", headers={"Origin": place.url}) as answer:
+            assert answer.status == (200 if number == 1 else 404)
+        state = (await place.store.jobs.get(job.id)).state
+        assert state is (State.CANCELLED if number == 1 else State.WAITING)
+
+
+EVERYBODY = frozenset(ROLES)
+IN_SERVER = frozenset({"operator", "manager", "moderator"})
+OPERATIONS = frozenset({"operator", "reader"})
+TABLE = {
+    # route: who may, in the server that they look at | in another server
+    "GET /static/{name}": (EVERYBODY, EVERYBODY),
+    "GET /enter": (EVERYBODY, EVERYBODY),
+    "POST /enter": (EVERYBODY, EVERYBODY),
+    "GET /discord": (EVERYBODY, EVERYBODY),
+    "GET /discord/back": (EVERYBODY, EVERYBODY),
+    "POST /language": (EVERYBODY, EVERYBODY),
+    "POST /leave": (EVERYBODY, EVERYBODY),
+    "GET /servers": (LOGGED_IN, OPERATIONS),
+    "POST /server": (LOGGED_IN, OPERATIONS),
+    "GET /": (OPERATIONS, OPERATIONS),
+    "GET /queue": (LOGGED_IN, OPERATIONS),
+    "GET /gallery": (LOGGED_IN, OPERATIONS),
+    "GET /workers": (OPERATIONS, OPERATIONS),
+    "GET /failures": (OPERATIONS, OPERATIONS),
+    "GET /deliveries": (OPERATIONS, OPERATIONS),
+    "GET /audit": (LOGGED_IN - {"member"}, OPERATIONS),
+    "GET /usage": (OPERATIONS, OPERATIONS),
+    "GET /jobs/{job}": (LOGGED_IN - {"member"}, OPERATIONS),
+    "POST /jobs/{job}/cancel": (IN_SERVER, {"operator"}),
+    "POST /deliveries/{message}/send": ({"operator"}, {"operator"}),
+    "GET /pictures/{job}/{index}": (LOGGED_IN, OPERATIONS),
+}
+"""Streams (`/live…`) are open to those who may see their page."""
+LOGINS = ("/enter", "/discord", "/discord/back")
+
+
+def routes_of(house: House) -> list[tuple[str, str]]:
+    """Every method and path that the page answers, as it is served."""
+    app = application(house, Connections())
+    found = [
+        (route.method, route.resource.canonical)
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    ]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_every_route_is_open_to_those_alone_who_have_its_right(place: Place, role: str) -> None:
+    """The table has a row for each route, so a new route needs one too."""
+    place.sandbox.employ("yuna", Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY)
+    browser, wrong = await place.as_(role), []
+    for number, (method, path) in enumerate(routes_of(place.house)):
+        row = TABLE[f"{method} {path.removeprefix('/live') or '/'}"]
+        for guild_id, allowed in zip((HERE, ELSEWHERE), row, strict=True):
+            job_id = await place.paint(2 * number + (guild_id == HERE) + 1, guild_id=guild_id)
+            message = str(await due_message(place, job_id))
+            filled = path.replace("{job}", job_id).replace("{index}", "0").replace("{name}", "page.css")
+            async with browser.request(
+                method,
+                place.url + filled.replace("{message}", message),
+                params={"server": str(guild_id)} if guild_id == ELSEWHERE else {},
+                headers={"Origin": place.url},
+                allow_redirects=False,
+            ) as answer:
+                inside = answer.status == (303 if method == "POST" else 200)
+                if path in LOGINS:  # a stranger's attempt is answered, and fails
+                    inside = answer.status in (200, 303, 401)
+                if inside != (role in allowed):
+                    wrong.append((method, path, guild_id == HERE, answer.status))
+            if path == "/leave":
+                browser = await place.as_(role)
+    assert wrong == []
+
+
+async def due_message(place: Place, job_id: str) -> int:
+    """The id of the message of a job, which is not sent yet."""
+    messages = await place.store.messages.unsent(Outgoing.RESULT, limit=500)
+    return next(message.id for message in messages if message.job_id == job_id)
