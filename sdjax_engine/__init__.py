@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PaintingFailed,
         UnreadableCheckpoint,
     )
+    from sdjax_engine.guide.controlnet import FlaxControlNetModel, FlaxStableDiffusionControlNetPipeline
     from sdjax_engine.guide.pictures import make_image_grid
     from sdjax_engine.guide.schedulers import (
         FlaxDDIMScheduler,
@@ -47,6 +48,7 @@ _HOMES = {
         "PaintingFailed",
         "UnreadableCheckpoint",
     ),
+    "sdjax_engine.guide.controlnet": ("FlaxControlNetModel", "FlaxStableDiffusionControlNetPipeline"),
     "sdjax_engine.guide.pictures": ("make_image_grid",),
     "sdjax_engine.guide.schedulers": (
         "FlaxDDIMScheduler",
@@ -70,10 +72,12 @@ __all__ = [
     "EngineClosed",
     "EngineConfig",
     "EngineError",
+    "FlaxControlNetModel",
     "FlaxDDIMScheduler",
     "FlaxDPMSolverMultistepScheduler",
     "FlaxEulerDiscreteScheduler",
     "FlaxPNDMScheduler",
+    "FlaxStableDiffusionControlNetPipeline",
     "FlaxStableDiffusionImg2ImgPipeline",
     "FlaxStableDiffusionInpaintPipeline",
     "FlaxStableDiffusionPipeline",

@@ -12,6 +12,7 @@ files (`"old"` for vocab.json and merges.txt, `"new"` for tokenizer.json).
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 import diffusers
 import torch
-from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel
+from diffusers import AutoencoderKL, AutoencoderTiny, ControlNetModel, UNet2DConditionModel
 from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
 from transformers import (
     CLIPConfig,
@@ -73,6 +74,19 @@ def make_tiny_checkpoint(
     return folder
 
 
+def make_tiny_controlnet(folder: Path, *, unet: Overrides, seed: int = 0, **overrides: Any) -> Path:
+    """Write a ControlNet for the tiny checkpoint with this `unet`, and return `folder`.
+
+    Its pictures have twice the size of the latents, as in the engine's tests. Every weight is random: those
+    of the reference add nothing.
+    """
+    half = {key: value for key, value in (UNET | dict(unet)).items() if key in CONTROLNET_KEYS}
+    half["mid_block_type"] = half.get("mid_block_type") or "UNetMidBlock2D"  # it always has one
+    values = half | {"in_channels": 4, "conditioning_embedding_out_channels": (8, 12)} | overrides
+    randomise(ControlNetModel(**values), seed=seed).save_pretrained(folder)
+    return folder
+
+
 def make_tiny_decoder(folder: Path, *, seed: int = 0, **overrides: Any) -> Path:
     """Write a tiny autoencoder for previews, with the encoder that is not used, and return `folder`.
 
@@ -101,6 +115,7 @@ def make_tiny_classifier(folder: Path, *, seed: int = 0, **overrides: Any) -> Pa
     return folder
 
 
+CONTROLNET_KEYS = inspect.signature(ControlNetModel.__init__).parameters.keys()
 UNET: dict[str, Any] = {
     "sample_size": 8,
     "block_out_channels": (32, 64),

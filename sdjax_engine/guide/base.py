@@ -74,6 +74,8 @@ class FlaxDiffusionPipeline:
     text_encoder_names: ClassVar[tuple[str, ...]] = ("text_encoder",)
     ids_axes: ClassVar[int] = 1
     sees_a_picture: ClassVar[bool] = False
+    given_names: ClassVar[tuple[str, ...]] = ()
+    """The components that a checkpoint does not have, and `from_pretrained` is given."""
 
     def __init__(
         self,
@@ -155,7 +157,8 @@ class FlaxDiffusionPipeline:
             parts["safety_checker"], params["safety_checker"] = checker
         parts["scheduler"] = scheduler_of(checkpoint.scheduler_config)
         parts["feature_extractor"] = checkpoint.preprocessor_config
-        replacements = {name: value for name, value in components.items() if name in parts}
+        known = (*parts, *cls.given_names)
+        replacements = {name: value for name, value in components.items() if name in known}
         if ignored := sorted(components.keys() - replacements.keys()):
             logger.warning("%s.from_pretrained ignores %s", cls.__name__, ", ".join(ignored))
         if safety_checker is not AS_LOADED:
@@ -196,9 +199,9 @@ class FlaxDiffusionPipeline:
     @property
     def components(self) -> dict[str, Any]:
         """The arguments that make another pipeline of the same parts."""
-        names = ("vae", "unet", "scheduler", "safety_checker", "feature_extractor", *self.text_encoder_names)
+        names = ("vae", "unet", "scheduler", "safety_checker", "feature_extractor", *self.given_names)
         tokenizers = [name.replace("text_encoder", "tokenizer") for name in self.text_encoder_names]
-        return {name: getattr(self, name) for name in (*names, *tokenizers)}
+        return {name: getattr(self, name) for name in (*names, *self.text_encoder_names, *tokenizers)}
 
     @property
     def vae_scale_factor(self) -> int:
@@ -288,18 +291,22 @@ class FlaxDiffusionPipeline:
             raise ValueError(f"Unexpected latents shape, got {inputs.noise.shape}, expected {expected}")
         return channels_last(inputs.noise)
 
-    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: CallForm) -> jax.Array:
-        """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
-        bound = Bound(
+    def _bind(self, params: Params) -> Bound:
+        """Return the networks with these parameters."""
+        return Bound(
             text_encoders=tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names),
             unet=self.unet.bind(params["unet"]),
             vae=self.vae.bind(params["vae"]),
         )
+
+    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: CallForm) -> jax.Array:
+        """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
+        bound = self._bind(params)
         inputs = inputs._replace(key=as_threefry(inputs.key))
         condition = self._condition(bound, inputs, form)
         with usual_bits():
             start = self._start(bound, inputs, sampling, form)
-            latents = latents_of(bound.unet, condition, start, inputs, sampling, form)
+            latents = latents_of(bound, condition, start, inputs, sampling, form)
         if form.latents_only:
             return channels_first(latents)
         return decode(bound.vae, latents, float(self.vae.config["scaling_factor"]))

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from sdjax_engine.guide.networks import Params, UnboundNetwork
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
-from sdjax_engine.weights.files import INDEX, stem_of
+from sdjax_engine.weights.files import DIFFUSERS_STEM, INDEX, stem_of
 from sdjax_engine.weights.tensors import reference_layout, reference_name, saved_name
 
 if TYPE_CHECKING:
@@ -41,12 +41,26 @@ def upload(
 
 TORCH_CLASSES: Mapping[str, tuple[str, str]] = {
     "unet": ("diffusers", "UNet2DConditionModel"),
+    "controlnet": ("diffusers", "ControlNetModel"),
     "vae": ("diffusers", "AutoencoderKL"),
     "text_encoder": ("transformers", "CLIPTextModel"),
     "text_encoder_2": ("transformers", "CLIPTextModelWithProjection"),
     "safety_checker": ("stable_diffusion", "StableDiffusionSafetyChecker"),
 }
 """The library and the torch class of each network, as model_index.json names them."""
+OF_UNETS_ONLY = frozenset(
+    {
+        "center_input_sample",
+        "conv_in_kernel",
+        "conv_out_kernel",
+        "out_channels",
+        "reverse_transformer_layers_per_block",
+        "sample_size",
+        "time_cond_proj_dim",
+        "time_embedding_dim",
+        "up_block_types",
+    }
+)
 
 
 def save_pipeline(pipeline: FlaxDiffusionPipeline, place: Path, params: Params) -> None:
@@ -82,17 +96,24 @@ def save_network(name: str, network: UnboundNetwork, params: Params, folder: Pat
         saved_name(kind, reference_name(path)): reference_layout(np.asarray(array), path)
         for path, array in leaves(params)
     }
-    save_file(tensors, folder / f"{stem_of(name)}.safetensors", metadata={"format": "pt"})
+    stem = DIFFUSERS_STEM if library == "diffusers" else stem_of(name)
+    save_file(tensors, folder / f"{stem}.safetensors", metadata={"format": "pt"})
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration as the torch classes take it.
 
-    Their UNet has its heads in `attention_head_dim` alone. Its projections are linear maps here.
+    Their UNet has its heads in `attention_head_dim` alone. Its projections are linear maps here. Their
+    ControlNet has the keys of a UNet's half, and the same number of layers in each block.
     """
     if "cross_attention_dim" not in config:
         return dict(config)
-    return {**config, "num_attention_heads": None, "use_linear_projection": True}
+    settings = {**config, "num_attention_heads": None, "use_linear_projection": True}
+    if "conditioning_channels" not in config:
+        return settings
+    once = ("layers_per_block", "cross_attention_dim")
+    half = {key: value for key, value in settings.items() if key not in OF_UNETS_ONLY}
+    return half | {key: settings[key][0] for key in once}
 
 
 def save_tokenizer(tokenizer: CLIPTokenizer, folder: Path) -> None:

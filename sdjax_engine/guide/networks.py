@@ -12,6 +12,7 @@ from flax import nnx
 
 from sdjax_engine.guide.painting import channels_first, channels_last
 from sdjax_engine.models.attention import GEGLU, Transformer2DModel
+from sdjax_engine.models.unet import Residuals
 from sdjax_engine.weights import Component
 from sdjax_engine.weights.networks import Blueprint, Layout, layout_of, nested
 
@@ -74,14 +75,18 @@ class UnboundUNet(UnboundNetwork):
     ) -> Any:
         """Return an output with `sample`, (n, c, h, w), of latents (n, c, h, w) and encodings of texts.
 
-        `variables` is `{"params": params["unet"]}`. Raises ValueError for a ControlNet's residuals.
+        `variables` is `{"params": params["unet"]}`. The residuals are those of a ControlNet, channels last as
+        there. Raises ValueError for residuals of the skips without that of the mid block, and the reverse.
         """
-        if down_block_additional_residuals is not None or mid_block_additional_residual is not None:
-            raise ValueError("this UNet takes no residuals of a ControlNet")
+        residuals = down_block_additional_residuals, mid_block_additional_residual
+        if residuals.count(None) == 1:
+            raise ValueError("the residuals of a ControlNet are those of the skips and that of the mid block")
+        control = None if residuals[1] is None else Residuals(tuple(residuals[0]), residuals[1])
         unet = self.bind(variables["params"])
         x = channels_last(sample)
         steps = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(timesteps, jnp.float32)), (len(x),))
-        m = unet(x, steps, unet.project(jnp.asarray(encoder_hidden_states)), **(added_cond_kwargs or {}))
+        prompt = unet.project(jnp.asarray(encoder_hidden_states))
+        m = unet(x, steps, prompt, control=control, **(added_cond_kwargs or {}))
         output = Output(sample=channels_first(m))
         return output if return_dict else output.to_tuple()
 
@@ -165,7 +170,7 @@ class TanhGEGLU(nnx.Module):  # type: ignore[misc]
 
 
 def as_removed(unet: Component) -> Component:
-    """Return the UNet as the removed Flax class had it.
+    """Return a UNet or a ControlNet as the removed Flax class had it.
 
     It differs from the reference's torch class in two ways: its transformers approximated GELU by tanh, and
     their first norm had an epsilon of 1e-5 instead of 1e-6. Names and shapes of the parameters are the same.

@@ -13,7 +13,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 
 from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED
 from sdjax_engine.models.clip import flagged
+from sdjax_engine.models.controlnet import ControlCondition
 from sdjax_engine.models.pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.unet import Residuals
 from sdjax_engine.samplers import ROW, step
 from sdjax_engine.samplers.tables import Table
 
@@ -45,6 +47,8 @@ class Inputs(NamedTuple):
     noise: Any = None  # (n, c, h, w), standard normal
     image: Any = None  # (n, 3, height, width) from -1 to 1
     mask: Any = None  # (n, 1, height, width), 1 where to paint
+    control: Any = None  # (n, 3, height, width) from 0 to 1
+    control_scale: Any = None  # (n,) float32
 
 
 def guidance_of(guidance_scale: Any, lead: tuple[int, ...]) -> jax.Array:
@@ -191,6 +195,7 @@ class Bound(NamedTuple):
     text_encoders: tuple[Any, ...]
     unet: Any
     vae: Any
+    controlnet: Any = None
 
 
 class Shown(NamedTuple):
@@ -201,21 +206,43 @@ class Shown(NamedTuple):
 
 
 def latents_of(  # noqa: PLR0917 – the parts of a call, in the order of their use
-    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: CallForm
+    bound: Bound, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: CallForm
 ) -> jax.Array:
     """Return the denoised latents (n, h, w, c)."""
     halves = 2 if form.guided else 1
     sizes = {"text_embeds": condition.text_embeds, "time_ids": condition.time_ids}
     sizes = {name: value for name, value in sizes.items() if value is not None}
-    prompt = unet.project(condition.context)
+    prompt = bound.unet.project(condition.context)
+    control = control_of(bound.controlnet, condition, inputs, halves)
 
     def predict(x: jax.Array, timesteps: jax.Array) -> jax.Array:
         sample = x if start.beside is None else jnp.concatenate([x, start.beside], axis=-1)
         rows = jnp.concatenate([sample] * halves), jnp.concatenate([timesteps] * halves)
-        m = unet(*rows, prompt, **sizes).astype(jnp.float32)
+        m = bound.unet(*rows, prompt, control=control(*rows), **sizes).astype(jnp.float32)
         return guide(m, inputs.guidance_scale) if form.guided else m
 
     return denoise(predict, start.x, inputs.key, sampling)
+
+
+def control_of(
+    controlnet: Any, condition: Condition, inputs: Inputs, halves: int
+) -> Callable[[jax.Array, jax.Array], Residuals | None]:
+    """Return what a ControlNet adds at an evaluation of these rows: nothing without one.
+
+    Its prompt and its picture are the same at all evaluations.
+    """
+    if controlnet is None:
+        return lambda _sample, _timesteps: None
+    prompt = controlnet.project(condition.context)
+    features = controlnet.embed(channels_last(inputs.control)).features
+    picture = ControlCondition(jnp.concatenate([features] * halves))
+    strength = jnp.concatenate([inputs.control_scale] * halves)
+
+    def residuals(sample: jax.Array, timesteps: jax.Array) -> Residuals:
+        made: Residuals = controlnet(sample, timesteps, prompt, picture)
+        return made.scaled(strength)
+
+    return residuals
 
 
 def guide(m: jax.Array, guidance_scale: jax.Array) -> jax.Array:

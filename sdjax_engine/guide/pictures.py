@@ -11,7 +11,7 @@ import PIL.Image
 
 from sdjax_engine.images import make_grid
 
-MULTIPLE = 32
+MULTIPLE, CONTROL_MULTIPLE = 32, 64
 
 Pictures = PIL.Image.Image | Sequence[PIL.Image.Image]
 
@@ -46,11 +46,24 @@ def from_pil(image: Pictures) -> npt.NDArray[np.float32]:
 
     Raises ValueError for anything but pictures.
     """
+    return 2.0 * colours(as_list(image, "image"), MULTIPLE) - 1.0
+
+
+def control_from_pil(image: Pictures) -> npt.NDArray[np.float32]:
+    """Return control pictures (n, 3, height, width) from 0 to 1, resized to multiples of 64.
+
+    Raises ValueError for anything but pictures.
+    """
+    return colours(as_list(image, "image"), CONTROL_MULTIPLE)
+
+
+def colours(pictures: Sequence[PIL.Image.Image], multiple: int) -> npt.NDArray[np.float32]:
+    """Return pictures (n, 3, height, width) from 0 to 1; sides are rounded down to multiples."""
     arrays = [
-        np.asarray(to_multiple(each, PIL.Image.Resampling.LANCZOS).convert("RGB"), np.float32)
-        for each in as_list(image, "image")
+        np.asarray(to_multiple(each.convert("RGB"), PIL.Image.Resampling.LANCZOS, multiple), np.float32)
+        for each in pictures
     ]
-    return 2.0 * (np.stack(arrays).transpose(0, 3, 1, 2) / 255.0) - 1.0
+    return np.stack(arrays).transpose(0, 3, 1, 2) / np.float32(255.0)
 
 
 def mask_from_pil(mask: Pictures) -> npt.NDArray[np.float32]:
@@ -61,8 +74,10 @@ def mask_from_pil(mask: Pictures) -> npt.NDArray[np.float32]:
     return (np.stack(arrays)[:, None] >= 0.5).astype(np.float32)
 
 
-def to_multiple(image: PIL.Image.Image, resample: PIL.Image.Resampling | None) -> PIL.Image.Image:
-    width, height = (side - side % MULTIPLE for side in image.size)
+def to_multiple(
+    image: PIL.Image.Image, resample: PIL.Image.Resampling | None, multiple: int = MULTIPLE
+) -> PIL.Image.Image:
+    width, height = (side - side % multiple for side in image.size)
     return image.resize((width, height), resample=resample)
 
 

@@ -149,7 +149,14 @@ def shards(index: Path) -> tuple[Path, ...]:
     return paths
 
 
-def find_named_folder(source: str, files: Sequence[str], report: Report | None) -> Path:
+def find_named_folder(
+    source: str,
+    files: Sequence[str],
+    report: Report | None,
+    *,
+    revision: str | None = None,
+    hub: HubOptions = USUAL,
+) -> Path:
     """Return the local folder of `source`, downloading `files` (patterns) where it is a hub id.
 
     Raises UnreadableCheckpoint.
@@ -164,7 +171,7 @@ def find_named_folder(source: str, files: Sequence[str], report: Report | None) 
         )
     from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
 
-    return fetch(source, files, revision=None, report=report)
+    return fetch(source, files, revision=revision, report=report, hub=hub)
 
 
 HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source

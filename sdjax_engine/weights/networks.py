@@ -30,6 +30,7 @@ from sdjax_engine.models.config import (
     settle_vae_config,
     settle_vit_config,
 )
+from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems, reference_names
@@ -129,6 +130,8 @@ KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] =
     "CLIPTextModel": ("clip", settle_text_config),
     "CLIPTextModelWithProjection": ("clip", settle_projected_text_config),
     "UNet2DConditionModel": ("unet", settle_unet_config),
+    "ControlNetModel": ("controlnet", settle_controlnet_config),
+    "ControlNetUnionModel": ("controlnet", settle_controlnet_union_config),
     "AutoencoderKL": ("autoencoders", settle_vae_config),
     "AutoencoderTiny": ("autoencoders", settle_autoencoder_tiny_config),
     "StableDiffusionSafetyChecker": ("clip", settle_safety_checker_config),

@@ -116,7 +116,9 @@ def check_start(file: Path) -> None:
 
 
 WEIGHT_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
-ONE_BY_ONE = frozenset({"conv_shortcut", "quant_conv", "post_quant_conv"})
+ONE_BY_ONE = frozenset(
+    {"conv_shortcut", "quant_conv", "post_quant_conv", "controlnet_down_blocks", "controlnet_mid_block"}
+)
 """The linear maps that are convolutions in the reference."""
 OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
 OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
@@ -197,7 +199,7 @@ def reference_layout(array: npt.NDArray[Any], path: Sequence[str | int]) -> npt.
         return array
     window = range(array.ndim - 2)
     tensor = np.ascontiguousarray(np.transpose(array, (array.ndim - 1, array.ndim - 2, *window)))
-    is_convolution = tensor.ndim == 2 and str(path[-2]) in ONE_BY_ONE
+    is_convolution = tensor.ndim == 2 and not ONE_BY_ONE.isdisjoint(map(str, path))
     return tensor[:, :, None, None] if is_convolution else tensor
 
 

@@ -185,6 +185,7 @@ def text_config(named: Tensors, *, hidden_act: str) -> dict[str, Any]:
     }
 
 
+SD_1_CONTEXT, SD_XL_POOLED = 768, 1280  # widths of the encoding in SD 1, and of SDXL's pooled one
 SIZE_OF_TIME = 6  # numbers beside the pooled prompt, each embedded
 RESNET = {
     "in_layers.0": "norm1",
@@ -248,22 +249,30 @@ def unet_config(tensors: Tensors, *, heads: Callable[[int], int], pooled_width: 
     `heads` returns the heads of a block with this many channels; no tensor shows them. `pooled_width` is the
     width of the pooled encoding in the conditioning on sizes.
     """
-    levels = down_levels(tensors)
+    half = half_config(tensors, pooled_width=pooled_width)
     outputs = numbered(tensors, "output_blocks")
+    return half | {
+        "out_channels": tensors["out.2.weight"].shape[0],
+        "up_block_types": [kind.replace("Down", "Up") for kind in reversed(half["down_block_types"])],
+        "attention_head_dim": [heads(width) for width in half["block_out_channels"]],
+        **layers_going_up(down_levels(tensors), outputs),
+    }
+
+
+def half_config(tensors: Tensors, *, pooled_width: int | None) -> dict[str, Any]:
+    """Return the values of `unet_config` for the way down and the middle, which a ControlNet has too."""
+    levels = down_levels(tensors)
     contexts = {stored.shape[-1] for name, stored in tensors.items() if name.endswith("attn2.to_k.weight")}
-    kinds = ["CrossAttnDownBlock2D" if level[-1].attends else "DownBlock2D" for level in levels]
-    widths = [level[-1].width for level in levels]
     return {
         "in_channels": tensors["input_blocks.0.0.weight"].shape[1],
-        "out_channels": tensors["out.2.weight"].shape[0],
-        "block_out_channels": widths,
-        "down_block_types": kinds,
-        "up_block_types": [kind.replace("Down", "Up") for kind in reversed(kinds)],
+        "block_out_channels": [level[-1].width for level in levels],
+        "down_block_types": [
+            "CrossAttnDownBlock2D" if level[-1].attends else "DownBlock2D" for level in levels
+        ],
         "layers_per_block": [len(level) for level in levels],
-        "attention_head_dim": [heads(width) for width in widths],
         "cross_attention_dim": contexts.pop() if len(contexts) == 1 else 0,
         "mid_block_type": mid_block_type(tensors),
-        **transformer_layers(levels, outputs),
+        "transformer_layers_per_block": [joined([block.depth for block in level]) for level in levels],
         **size_conditioning(tensors, pooled_width),
     }
 
@@ -275,19 +284,19 @@ def mid_block_type(tensors: Tensors) -> str | None:
     return "UNetMidBlock2D" if "middle_block.0.in_layers.0.weight" in tensors else None
 
 
-def transformer_layers(levels: list[list[Block]], outputs: list[Block]) -> dict[str, Any]:
-    """Return the depths of the attentions: one for a block whose layers agree, else one per layer."""
+def layers_going_up(levels: list[list[Block]], outputs: list[Block]) -> dict[str, Any]:
+    """Return the depths of the attentions of the way up, nothing where they mirror the way down."""
     down = [[block.depth for block in level] for level in levels]
     up, rest = [], list(outputs)
     for level in reversed(levels):
         up.append([block.depth for block in rest[: len(level) + 1]])
         rest = rest[len(level) + 1 :]
     mirrored = [set(depths) for depths in up] == [set(depths) for depths in reversed(down)]
-    reverse = {} if mirrored else {"reverse_transformer_layers_per_block": [joined(each) for each in up]}
-    return {"transformer_layers_per_block": [joined(each) for each in down], **reverse}
+    return {} if mirrored else {"reverse_transformer_layers_per_block": [joined(each) for each in up]}
 
 
 def joined(depths: list[int]) -> int | list[int]:
+    """Return one depth for a block whose layers agree, else one per layer."""
     return max(depths[0], 1) if len(set(depths)) == 1 else depths
 
 

@@ -2,7 +2,7 @@
 
 A separate program, because the number of devices is fixed per process:
 
-    guide_lines.py CHECKPOINT FOLDER
+    guide_lines.py CHECKPOINT CONTROLNET FOLDER
 
 Arrays and pictures go into FOLDER, everything else is printed as JSON.
 """
@@ -22,8 +22,14 @@ import numpy as np
 from flax.jax_utils import replicate
 from flax.training.common_utils import shard
 from jax import pmap
+from PIL import Image, ImageDraw
 
-from sdjax_engine import FlaxStableDiffusionPipeline, make_image_grid
+from sdjax_engine import (
+    FlaxControlNetModel,
+    FlaxStableDiffusionControlNetPipeline,
+    FlaxStableDiffusionPipeline,
+    make_image_grid,
+)
 
 OTHERS = ["a red circle", "a green star", "a blue heart", "a black square"]
 EIGHT = [*OTHERS, *(f"{each} on the left" for each in OTHERS)]
@@ -41,7 +47,7 @@ class Compilations:
         self.count += event == COMPILED
 
 
-def main(checkpoint: str, folder: Path) -> None:
+def main(checkpoint: str, controlnet: str, folder: Path) -> None:
     said: dict[str, Any] = {}
 
     # 1. The devices.
@@ -90,6 +96,7 @@ def main(checkpoint: str, folder: Path) -> None:
 
     said |= paint_mixtures(pipeline, params, p_params, rng, folder)
     said["two on each in bfloat16"] = paint_in_bfloat16(checkpoint, [*EIGHT, *EIGHT])
+    paint_controlled(checkpoint, controlnet, folder)
     print(json.dumps(said))
 
 
@@ -127,6 +134,59 @@ def paint_in_bfloat16(checkpoint: str, prompts: list[str]) -> dict[str, Any]:
     }
 
 
+def paint_controlled(checkpoint: str, network: str, folder: Path) -> None:
+    """Run the example of the ControlNet pipeline's own page, and its function for one device."""
+    rng = jax.random.PRNGKey(0)
+    canny_image = Image.new("RGB", (70, 65))
+    ImageDraw.Draw(canny_image).ellipse((10, 10, 50, 50), outline="white")
+    prompts = "best quality, extremely detailed"
+    negative_prompts = "monochrome, lowres, bad anatomy, worst quality, low quality"
+
+    controlnet, controlnet_params = FlaxControlNetModel.from_pretrained(
+        network, from_pt=True, dtype=jnp.float32
+    )
+    pipe, params = FlaxStableDiffusionControlNetPipeline.from_pretrained(
+        checkpoint, controlnet=controlnet, dtype=jnp.float32
+    )
+    params["controlnet"] = controlnet_params
+
+    num_samples = jax.device_count()
+    rng = jax.random.split(rng, jax.device_count())
+    prompt_ids = pipe.prepare_text_inputs([prompts] * num_samples)
+    negative_prompt_ids = pipe.prepare_text_inputs([negative_prompts] * num_samples)
+    processed_image = pipe.prepare_image_inputs([canny_image] * num_samples)
+
+    p_params = replicate(params)
+    prompt_ids = shard(prompt_ids)
+    negative_prompt_ids = shard(negative_prompt_ids)
+    processed_image = shard(processed_image)
+
+    output = pipe(
+        prompt_ids=prompt_ids,
+        image=processed_image,
+        params=p_params,
+        prng_seed=rng,
+        num_inference_steps=5,
+        neg_prompt_ids=negative_prompt_ids,
+        jit=True,
+    ).images
+    np.save(folder / "controlled.npy", output)
+    output_images = pipe.numpy_to_pil(np.asarray(output.reshape((num_samples, *output.shape[-3:]))))
+    output_images = make_image_grid(output_images, num_samples // 4, 4)
+    output_images.save(folder / "controlled.png")
+
+    scales = jnp.ones((num_samples, 1)) * jnp.arange(num_samples)[:, None] / 4
+    scaled = pipe(
+        *(prompt_ids, processed_image, p_params, rng, 5, 7.5, None, negative_prompt_ids),
+        controlnet_conditioning_scale=scales,
+        jit=True,
+    )
+    np.save(folder / "scaled.npy", scaled.images)
+    plain = FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=jnp.float32)[0]
+    size = {"height": 64, "width": 64, "neg_prompt_ids": negative_prompt_ids}
+    np.save(folder / "uncontrolled.npy", plain(prompt_ids, p_params, rng, 5, **size, jit=True).images)
+
+
 if __name__ == "__main__":
     jax.config.update("jax_num_cpu_devices", 8)
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

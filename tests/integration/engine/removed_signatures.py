@@ -21,6 +21,8 @@ FILES = {
     PIPELINE.format(SD, f"{SD}_img2img"): "FlaxStableDiffusionImg2ImgPipeline",
     PIPELINE.format(SD, f"{SD}_inpaint"): "FlaxStableDiffusionInpaintPipeline",
     PIPELINE.format(f"{SD}_xl", f"{SD}_xl"): "FlaxStableDiffusionXLPipeline",
+    PIPELINE.format("controlnet", "controlnet"): "FlaxStableDiffusionControlNetPipeline",
+    "models/controlnets/controlnet_flax.py": "FlaxControlNetModel",
     SCHEDULER.format("ddim"): "FlaxDDIMScheduler",
     SCHEDULER.format("pndm"): "FlaxPNDMScheduler",
     SCHEDULER.format("dpmsolver_multistep"): "FlaxDPMSolverMultistepScheduler",
@@ -28,6 +30,7 @@ FILES = {
 }
 BASES = {
     "Pipeline": ("pipelines/pipeline_flax_utils.py", "FlaxDiffusionPipeline"),
+    "Model": ("models/modeling_flax_utils.py", "FlaxModelMixin"),
     "Scheduler": ("schedulers/scheduling_utils_flax.py", "FlaxSchedulerMixin"),
 }
 PUBLIC = {"__init__", "__call__", "_generate"}
@@ -66,6 +69,8 @@ def main() -> None:
     for file, name in FILES.items():
         base_file, base = next(each for kind, each in BASES.items() if name.endswith(kind))
         signatures[name] = methods(root / base_file, base) | methods(root / file, name)
+        if name.endswith("Model"):  # a module of flax.linen is called by `apply`
+            signatures[name]["apply"] = f"variables, {signatures[name].pop('__call__')}"
     print(json.dumps(signatures, indent=1))
 
 

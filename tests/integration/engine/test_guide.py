@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
+from checkpoints import make_tiny_controlnet
+from engines import SMALLEST
 
 SCRIPT = Path(__file__).with_name("guide_lines.py")
 ROOT = Path(__file__).parents[3]
@@ -36,8 +38,9 @@ class Followed:
 @pytest.fixture(scope="module")
 def guide(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Followed:
     folder = tmp_path_factory.mktemp("guide")
+    controlnet = make_tiny_controlnet(folder / "controlnet", unet=SMALLEST["unet"])
     finished = subprocess.run(
-        [sys.executable, "-W", "error", str(SCRIPT), str(checkpoint), str(folder)],
+        [sys.executable, "-W", "error", str(SCRIPT), str(checkpoint), str(controlnet), str(folder)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -120,3 +123,18 @@ def test_without_jit_there_is_no_axis_of_devices(guide: Followed) -> None:
     assert alone.shape == (1, 16, 16, 3)
     np.testing.assert_allclose(alone, guide.array("eight")[3], atol=1e-4)
     assert guide.said["unsafe"] is False
+
+
+def test_the_example_of_the_controlnet_pipeline_paints_on_every_device(guide: Followed) -> None:
+    controlled = guide.array("controlled")
+    assert controlled.shape == (8, 1, 64, 64, 3)
+    assert np.abs(controlled - guide.array("uncontrolled")).max() > 1e-3
+    with PIL.Image.open(guide.folder / "controlled.png") as grid:
+        assert grid.size == (4 * 64, 2 * 64)
+
+
+def test_every_device_has_its_own_strength_of_control_and_none_is_no_control(guide: Followed) -> None:
+    scaled, plain = guide.array("scaled"), guide.array("uncontrolled")
+    np.testing.assert_allclose(scaled[0], plain[0], atol=1e-5)
+    np.testing.assert_allclose(scaled[4], guide.array("controlled")[4], atol=1e-5)
+    assert min(np.abs(scaled[1:] - plain[1:]).max((1, 2, 3, 4))) > 1e-3

@@ -28,7 +28,10 @@ REMOVED: dict[str, dict[str, str]] = json.loads(
 STEPPING = {"set_timesteps", "step", "scale_model_input", "add_noise", "get_velocity", "has_state"}
 STEPPING |= {"convert_model_output", "step_prk", "step_plms", "dpm_solver_first_order_update"}
 STEPPING |= {f"multistep_dpm_solver_{order}_order_update" for order in ("second", "third")}
-LEFT_OUT = STEPPING | {"compatibles", "register_modules", "progress_bar", "set_progress_bar_config"}
+TRAINING = {"to_bf16", "to_fp16", "to_fp32", "init_weights", "setup"}
+LEFT_OUT = (
+    STEPPING | TRAINING | {"compatibles", "register_modules", "progress_bar", "set_progress_bar_config"}
+)
 """What docs/internals/guide.md says is not here."""
 
 Loaded = tuple[FlaxStableDiffusionPipeline, Any]

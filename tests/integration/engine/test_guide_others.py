@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import diffusers
 import jax
 import numpy as np
 import PIL.Image
 import pytest
-from checkpoints import FAMILIES, make_tiny_checkpoint
+from checkpoints import FAMILIES, make_tiny_checkpoint, make_tiny_controlnet
 from compilations import application
 from engines import SMALLEST
 
 from sdjax_engine import (
+    FlaxControlNetModel,
     FlaxDDIMScheduler,
     FlaxDPMSolverMultistepScheduler,
     FlaxPNDMScheduler,
+    FlaxStableDiffusionControlNetPipeline,
     FlaxStableDiffusionImg2ImgPipeline,
     FlaxStableDiffusionInpaintPipeline,
     FlaxStableDiffusionPipeline,
@@ -282,3 +285,75 @@ def test_inpainting_leaves_the_masked_part_out_of_what_the_network_sees(tmp_path
     assert first.shape == (1, 32, 32, 3)
     assert np.abs(first - paint(masks, -seen)).max() > 1e-3
     assert np.abs(first - paint(1 - masks, seen)).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def control(
+    text_to_image: tuple[FlaxStableDiffusionPipeline, Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[FlaxStableDiffusionControlNetPipeline, Any]:
+    folder = make_tiny_controlnet(tmp_path_factory.mktemp("net") / "controlnet", unet=SMALLEST["unet"])
+    network, of_network = FlaxControlNetModel.from_pretrained(folder.parent, subfolder="controlnet")
+    pipeline, params = text_to_image
+    made = FlaxStableDiffusionControlNetPipeline(**pipeline.components, controlnet=network)
+    return made, params | {"controlnet": of_network}
+
+
+def test_a_control_picture_is_resized_to_multiples_of_64_and_others_are_refused(
+    control: tuple[FlaxStableDiffusionControlNetPipeline, Any],
+) -> None:
+    pipeline, params = control
+    ids = pipeline.prepare_text_inputs("a red circle")
+    image = pipeline.prepare_image_inputs(drawn("white", (130, 70)).convert("RGBA"))
+    assert image.shape == (1, 3, 64, 128)
+    assert (image.min(), image.max()) == (1.0, 1.0)
+    with pytest.raises(ValueError, match="divisible by 64 but are 64 and 100"):
+        pipeline(ids, image[..., :100], params, key())
+    assert pipeline(ids, image, params, key(), num_inference_steps=2).images.shape == (1, 64, 128, 3)
+
+
+def test_networks_that_are_called_by_hand_do_what_the_controlnet_pipeline_does(
+    control: tuple[FlaxStableDiffusionControlNetPipeline, Any],
+) -> None:
+    pipeline, params = control
+    net, unet = {"params": params["controlnet"]}, {"params": params["unet"]}
+    x, t = np.random.default_rng(1).standard_normal((1, 4, 32, 32)).astype(np.float32), 500
+    texts = pipeline.text_encoder(pipeline.prepare_text_inputs("a red circle"), params["text_encoder"])[0]
+    image = pipeline.prepare_image_inputs(drawn("navy", (64, 64)))
+    plain = pipeline.unet.apply(unet, x, t, texts).sample
+
+    def controlled(scale: float) -> Any:
+        made = pipeline.controlnet.apply(net, x, t, texts, image, scale)
+        skips, middle = made.to_tuple()
+        assert skips[0].shape == (1, 32, 32, 32)
+        return pipeline.unet.apply(unet, x, t, texts, None, skips, middle).sample
+
+    np.testing.assert_allclose(controlled(0.0), plain, atol=1e-6)
+    assert np.abs(controlled(1.0) - plain).max() > 1e-3
+    with pytest.raises(ValueError, match="those of the skips and that of the mid block"):
+        pipeline.unet.apply(unet, x, t, texts, None, ())
+
+
+def test_a_controlnet_of_another_kind_of_model_or_none_is_refused_by_name(
+    text_to_image: tuple[FlaxStableDiffusionPipeline, Any], tmp_path: Path
+) -> None:
+    other = make_tiny_controlnet(tmp_path, unet={"cross_attention_dim": 48})
+    network, _ = FlaxControlNetModel.from_pretrained(other)
+    parts = text_to_image[0].components
+    with pytest.raises(UnreadableCheckpoint, match=r"another kind of model: .*block_out_channels.*cross_att"):
+        FlaxStableDiffusionControlNetPipeline(**parts, controlnet=network)
+    with pytest.raises(ValueError, match="needs a `controlnet`"):
+        FlaxStableDiffusionControlNetPipeline(**parts)
+
+
+def test_a_saved_controlnet_is_read_here_and_by_the_torch_class(
+    control: tuple[FlaxStableDiffusionControlNetPipeline, Any], tmp_path: Path
+) -> None:
+    pipeline, params = control
+    pipeline.save_pretrained(tmp_path, params)
+    _, again = FlaxControlNetModel.from_pretrained(tmp_path / "controlnet")
+    jax.tree.map(np.testing.assert_array_equal, again, params["controlnet"])
+    theirs = diffusers.ControlNetModel.from_pretrained(tmp_path / "controlnet", low_cpu_mem_usage=False)
+    np.testing.assert_array_equal(
+        theirs.controlnet_mid_block.weight.detach().numpy()[:, :, 0, 0].T,
+        params["controlnet"]["controlnet_mid_block"]["kernel"],
+    )
