@@ -83,6 +83,39 @@ SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
 )
 
 
+class ControlType(StrEnum):
+    """What a control picture shows, and whether it is made of an ordinary picture first.
+
+    Edges, lines and tiles are made. All others are control pictures already; `PICTURE` does not say what it
+    shows, which suits a network of one type.
+    """
+
+    EDGES = "edges"
+    LINES = "lines"
+    TILE = "tile"
+    PICTURE = "picture"
+    POSE = "pose"
+    DEPTH = "depth"
+    SCRIBBLE = "scribble"
+    NORMAL = "normal"
+    SEGMENTS = "segments"
+
+
+UNION_TYPES: Mapping[ControlType, int] = MappingProxyType(
+    {
+        ControlType.POSE: 0,
+        ControlType.DEPTH: 1,
+        ControlType.SCRIBBLE: 2,
+        ControlType.EDGES: 3,
+        ControlType.LINES: 3,
+        ControlType.NORMAL: 4,
+        ControlType.SEGMENTS: 5,
+        ControlType.TILE: 6,
+    }
+)
+"""The number of each type in SDXL's union of ControlNets; those of six types lack the last."""
+
+
 @dataclass(frozen=True, kw_only=True, order=True)
 class Lane:
     """What fixes a compiled program's shapes: images of one lane can share a device batch."""
