@@ -83,8 +83,18 @@ class Attention(nnx.Module):
             else self.project(context.states)
         )
         keys, values = map(self.split, made)
-        attended = attend(self.split(self.to_q(x)), KeyValues(keys, values, context.lengths))
+        queries = self.split(self.to_q(x))
+        attended = attend(queries, KeyValues(keys, values, context.lengths))
+        if isinstance(context, Projection) and context.image is not None and self.place in context.image:
+            attended = attended + self.of_image(queries, context)
         return self.to_out[0](attended.reshape(x.shape))
+
+    def of_image(self, queries: Array, context: Projection) -> Array:
+        """Return the attention to the image prompt times its strength; a strength of 0 gives exact zeros."""
+        keys, values = map(self.split, (context.image or {})[self.place])
+        seen = attend(queries, KeyValues(keys, values))
+        strength = jnp.asarray(context.image_strength)[:, None, None, None]
+        return jnp.where(strength == 0, 0.0, strength * seen.astype(jnp.float32)).astype(seen.dtype)
 
     def split(self, x: Array) -> Array:
         return x.reshape(*x.shape[:-1], self.heads, -1)

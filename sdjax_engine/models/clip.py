@@ -20,6 +20,7 @@ from sdjax_engine.models.config import (
     UNKNOWN_END,
     Config,
     is_found,
+    settle_image_encoder_config,
     settle_projected_text_config,
     settle_safety_checker_config,
     settle_text_config,
@@ -245,9 +246,35 @@ class CLIPVisionModel(nnx.Module):
 
     def __call__(self, pixel_values: Array) -> Array:
         """Return `(n, width)` of `pixel_values` (n, image_size, image_size, 3)."""
+        return self.encode(pixel_values)[1]
+
+    def encode(self, pixel_values: Array) -> tuple[Array, Array]:
+        """Return the input of the last layer (n, tokens, width), and the normed last state (n, width)."""
         tokens = self.pre_layrnorm(self.embeddings(pixel_values.astype(self.dtype)))
-        _, encoded = self.encoder(tokens)
-        return self.post_layernorm(encoded[:, 0])
+        before, encoded = self.encoder(tokens)
+        return before, self.post_layernorm(encoded[:, 0])
+
+
+class ImageEncoding(NamedTuple):
+    """The encoding of a picture: all tokens before the last layer (n, tokens, width), and `embeds`."""
+
+    hidden: Array
+    embeds: Array
+
+
+class CLIPVisionModelWithProjection(nnx.Module):
+    """The picture encoder of image prompts."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
+        values = settle_image_encoder_config(config)
+        shared = Shared(dtype=dtype)
+        self.vision_model = CLIPVisionModel(values, shared)
+        self.visual_projection = linear(values["hidden_size"], values["projection_dim"], shared, bias=False)
+
+    def __call__(self, pixel_values: Array) -> ImageEncoding:
+        """Encode `pixel_values` (n, image_size, image_size, 3), normalised as `clip_pixels` returns them."""
+        hidden, pooled = self.vision_model.encode(pixel_values)
+        return ImageEncoding(hidden, self.visual_projection(pooled))
 
 
 class CLIPVisionEmbeddings(nnx.Module):

@@ -313,11 +313,27 @@ def settle_safety_checker_config(config: Config) -> dict[str, Any]:
 
 
 def settle_vision_config(config: Config) -> dict[str, Any]:
+    return settle_vision(config, SAFETY_CHECKER, VISION_DEFAULTS)
+
+
+IMAGE_ENCODER = "CLIPVisionModelWithProjection"
+
+
+def settle_image_encoder_config(config: Config) -> dict[str, Any]:
+    """Return the values that the network is built from; raises UnreadableCheckpoint."""
+    values = settle_vision(config, IMAGE_ENCODER, {**VISION_DEFAULTS, **CHECKER_DEFAULTS})
+    check_divisible(
+        IMAGE_ENCODER, widths=(values["image_size"],), parts=(values["patch_size"],), what="patches"
+    )
+    return values
+
+
+def settle_vision(config: Config, model: str, defaults: Config) -> dict[str, Any]:
     supported = {"model_type": ("clip_vision_model",), "num_channels": (3,)}
-    values = settle(config, model=SAFETY_CHECKER, defaults=VISION_DEFAULTS, supported=supported, strict=False)
+    values = settle(config, model=model, defaults=defaults, supported=supported, strict=False)
     sizes = ("image_size", "patch_size")
-    refuse(SAFETY_CHECKER, [f"{key}={quoted(values[key])}" for key in sizes if type(values[key]) is not int])
-    check_encoder(SAFETY_CHECKER, values)
+    refuse(model, [f"{key}={quoted(values[key])}" for key in sizes if type(values[key]) is not int])
+    check_encoder(model, values)
     return values
 
 

@@ -30,14 +30,21 @@ class Context(NamedTuple):
         return self._replace(states=jnp.where(inside[:, :, None], self.states, 0))
 
 
-class Projection(NamedTuple):
-    """Every layer's keys and values of a prompt, by the layer's `place`; computed once for all steps.
+KeysValues = Mapping[str, tuple[Array, Array]]
+"""Every cross-attention's keys and values `(n, length, width)`, by the layer's `place`."""
 
-    Each is `(n, length, width)`. `lengths` are the lengths of the projected context.
+
+class Projection(NamedTuple):
+    """Every layer's keys and values of a prompt; computed once for all steps.
+
+    `lengths` are the lengths of the projected context. `image` are the keys and values of an image prompt,
+    which each layer attends to apart; the result is added times `image_strength` (n,) float32.
     """
 
-    keys_values: Mapping[str, tuple[Array, Array]]
+    keys_values: KeysValues
     lengths: Array | None = None
+    image: KeysValues | None = None
+    image_strength: Array | None = None
 
 
 class KeyValues(NamedTuple):
