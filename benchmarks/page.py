@@ -32,7 +32,7 @@ from bot.page.house import House  # noqa: E402
 from bot.page.server import serving  # noqa: E402
 from bot.store import Store  # noqa: E402
 
-JOBS, EVERY = 60, 0.5
+JOBS, EVERY = 40, 0.5
 
 
 async def no_notes() -> list[str]:
@@ -40,27 +40,33 @@ async def no_notes() -> list[str]:
 
 
 async def ask(store: Store, seconds: float, first: int) -> dict[str, float]:
-    """Ask for a picture every EVERY seconds; return when each was asked for."""
+    """Ask for a picture every EVERY seconds, and cancel the oldest; return when each was asked for."""
     asked: dict[str, float] = {}
     for number in range(int(seconds / EVERY)):
         job = await store.jobs.enqueue(recipe(), origin(first + number, user_id=first + number))
         asked[job.id] = time.time()
+        (oldest, *_) = await store.jobs.active(limit=1)
+        await store.jobs.cancel(oldest.id, user_id=None)
         await asyncio.sleep(EVERY)
     return asked
 
 
 async def follow(url: str, cookie: str, viewers: int, seconds: float) -> None:
-    """Follow a view with some viewers, and print when each job was first seen, as JSON."""
+    """Follow a view with viewers; print a line once all do, then when each job was first seen, as JSON."""
     seen: dict[str, float] = {}
+    following = asyncio.Barrier(viewers + 1)
 
     async def view(session: aiohttp.ClientSession) -> None:
         async with session.get(url, headers={"Cookie": cookie}) as stream:
+            await following.wait()
             while line := await stream.content.readline():
                 for part in line.decode().split('"/jobs/')[1:]:
                     seen.setdefault(part.partition('"')[0], time.time())
 
     async with aiohttp.ClientSession() as session:
         tasks = [asyncio.create_task(view(session)) for _ in range(viewers)]
+        await following.wait()
+        print("following", flush=True)
         await asyncio.wait([*tasks, asyncio.create_task(asyncio.sleep(seconds))], timeout=seconds)
         for task in tasks:
             task.cancel()
@@ -84,11 +90,12 @@ async def measure(viewers: int, seconds: float, view: str) -> None:
         shares = []
         for count in (0, viewers):
             arguments = ["--follow", f"{config.url}/live/{view}", "--cookie", cookie]
-            more = ["--viewers", str(count), "--seconds", str(seconds + 2.0)]
+            more = ["--viewers", str(count), "--seconds", str(seconds)]
             child = await asyncio.create_subprocess_exec(
                 *(sys.executable, __file__, *arguments, *more), stdout=asyncio.subprocess.PIPE
             )
-            await asyncio.sleep(2.0)
+            assert child.stdout is not None
+            await child.stdout.readline()
             began, used = time.monotonic(), time.process_time()
             asked = await ask(store, seconds, JOBS * (1 + 10 * count))
             shares.append((time.process_time() - used) / (time.monotonic() - began))

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
 from bot.domain.errors import UnknownJob, UnreadableJob
-from bot.domain.jobs import Job, State
 from bot.page.house import House
 from bot.page.pictures import pictures_of
+from bot.store.operations.queue import Wanted
 from bot.store.rows.jobs import LARGEST_ID
 
-MOST_JOBS = 100
+MOST_JOBS = 50
 MOST_DIGITS = 20
 
 
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the first MOST_JOBS active jobs in fair order, of one person, server or model if asked."""
-    person, server = number_of(query.get("person", "")), number_of(query.get("server", ""))
-    model, state = query.get("model", ""), query.get("state", "")
-    paused = {"paused": True, "waiting": False, "running": False}.get(state)
-    store = house.store
-    found, batches, unoffered, backlog = await asyncio.gather(
-        store.jobs.active(user_id=person, guild_id=server, paused=paused, limit=MOST_JOBS),
-        store.batches.now(),
-        store.offers.unoffered(),
-        store.jobs.backlog(),
+    """Return the first MOST_JOBS active requests in fair order, of one person, server or model if asked."""
+    kind, model = query.get("state", ""), query.get("model", "")
+    wanted = Wanted(
+        kind=kind,
+        user_id=number_of(query.get("person", "")),
+        guild_id=number_of(query.get("server", "")),
+        model=model,
     )
-    jobs = [job for job in found if _fits(job, model, state)]
-    places = await store.positions.of_all([job.id for job in jobs if job.state is State.WAITING])
+    jobs = await house.store.queue.listed(wanted, limit=MOST_JOBS + 1)
+    models = {job.lane.rsplit(":", 2)[0] for job in jobs} | ({model} if model else set())
     return {
-        "jobs": jobs,
-        "places": places,
-        "batches": batches,
-        "unoffered": frozenset(unoffered),
-        "backlog": backlog,
-        "cut": len(found) == MOST_JOBS,
+        "jobs": jobs[:MOST_JOBS],
+        "cut": len(jobs) > MOST_JOBS,
         "most": MOST_JOBS,
         "query": query,
-        "models": sorted({job.recipe.model for job in found} | ({model} if model else set())),
+        "models": sorted(models),
     }
 
 
@@ -63,10 +55,6 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         raise web.HTTPNotFound from None
     unoffered = frozenset(await house.store.offers.unoffered())
     return {"job": job, "place": places.get(job_id), "unoffered": unoffered, "pictures": pictures_of(job)}
-
-
-def _fits(job: Job, model: str, state: str) -> bool:
-    return (not model or job.recipe.model == model) and (state not in tuple(State) or job.state == state)
 
 
 def number_of(text: str) -> int | None:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
 from bot.page.pictures import Pictures
-from bot.page.rendering import Renderer, View, language_of
+from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.page.viewers import Viewers
 from bot.texts.catalogue import LANGUAGES
@@ -234,7 +235,7 @@ class _Pages:
     def _page_of(self, view: View) -> Answer:
         async def page(request: web.Request, viewer: Viewer) -> web.StreamResponse:
             language = _language(request)
-            middle = await self._renderer.fragment(view, _asked(view, request, viewer), language)
+            middle = (await self._renderer.fragment(view, _asked(view, request, viewer), language)).html
             live = f"/live{request.path_qs}"
             return self._plain(request, "page.html", viewer=viewer, view=view.name, middle=middle, live=live)
 
@@ -256,28 +257,28 @@ class _Pages:
         """Send the middle of the page, and again whenever it changes, while its person may see it."""
         self._connections.extend(request.transport, STREAM_SECONDS + TICK_SECONDS)
         language, query = _language(request), _asked(view, request, viewer)
-        middle, sent = await self._renderer.fragment(view, query, language), ""
+        event, sent = (await self._renderer.fragment(view, query, language)).event, b""
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         answer.force_close()
+        turn = self._streams % LOGIN_TICKS  # not all at once, which would need a connection each
         with suppress(StoreUnavailable, DiscordUnavailable, web.HTTPNotFound, ConnectionError):
             await answer.prepare(request)
             for tick in range(int(STREAM_SECONDS / TICK_SECONDS)):
-                if middle != sent:  # at first too: what the browser shows may be of long ago
-                    lines = "".join(f"data: {line}\n" for line in middle.splitlines())
-                    await answer.write(f"{lines}\n".encode())
-                    sent = middle
+                if event != sent:  # at first too: what the browser shows may be of long ago
+                    await answer.write(event)
+                    sent = event
                 if not query:
                     break
-                await asyncio.sleep(TICK_SECONDS)
+                # All streams look at the same moment, so that each view is made once for all of them.
+                await asyncio.sleep(TICK_SECONDS - time.monotonic() % TICK_SECONDS)
                 if request.transport is None:  # aiohttp ends no handler whose browser is gone
                     break
-                if tick % LOGIN_TICKS == 0:
+                if tick % LOGIN_TICKS == turn:
                     query = await self._asked_still(view, request)
-                middle = (
-                    await self._renderer.fragment(view, query, language)
-                    if query
-                    else self._renderer.render("gone.html", language)
-                )
+                if query:
+                    event = (await self._renderer.fragment(view, query, language)).event
+                else:
+                    event = event_of(self._renderer.render("gone.html", language))
         return answer
 
     async def _entrance_page(self, request: web.Request) -> web.Response:

@@ -24,6 +24,7 @@ from bot.store.operations.failures import Failures
 from bot.store.operations.gallery import Gallery
 from bot.store.operations.logins import Logins
 from bot.store.operations.messages import Messages
+from bot.store.operations.queue import Queue
 from bot.store.operations.workers import Workers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
@@ -84,6 +85,7 @@ class Store:
         device_time how long devices worked, by day, person, server and model
         workers     what each worker offers and paints now
         failures    failed images by cause
+        queue       the requests that run or wait, in fair order
         gallery     finished requests with pictures
         messages    messages of every kind that are on their way
         logins      who is logged in at the operators' page
@@ -131,6 +133,7 @@ class Store:
         self.failures = Failures(shared)
         self.gallery = Gallery(shared)
         self.messages = Messages(shared)
+        self.queue = Queue(shared)
         self.logins = Logins(shared)
 
     @classmethod
@@ -158,6 +161,10 @@ class Store:
     def clock(self) -> Callable[[], float]:
         """The time by which everything in the queue is written, in seconds since the epoch."""
         return self.shared.clock
+
+    async def revision(self) -> object:
+        """Return a value that is another one after every commit of any process."""
+        return await self.shared.database.revision()
 
     async def tell_time(self) -> None:
         """Read the time of a database that has its own, unless that was done lately."""

@@ -38,6 +38,7 @@ from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
 from bot.store.operations.gallery import Search
+from bot.store.operations.queue import Wanted
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.queue.seed_sequences import NextOf
@@ -167,6 +168,8 @@ class Life:
 
     async def operations(self) -> None:
         messages, logins = self.store.messages, self.store.logins
+        for wanted in (Wanted(), Wanted(user_id=PERSON), Wanted(guild_id=SERVER), Wanted(model="other")):
+            await self.store.queue.listed(wanted, limit=51)
         await self.store.workers.now()
         await self.store.failures.by_cause(since=NOW - DAY)
         await messages.waiting()

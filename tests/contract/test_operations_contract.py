@@ -6,13 +6,53 @@ from typing import Any
 
 import pytest
 from recipes import origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, OpenStore
 
+from bot.domain.jobs import State
 from bot.domain.outbox import Outgoing
 from bot.store import Store
 from bot.store.operations.gallery import Search
+from bot.store.operations.queue import Listed, Wanted
+from bot.store.rows.audit import By
+from bot.store.rows.restrictions import Scope
 
 LANE = recipe().lane
+
+
+async def test_the_queue_lists_what_runs_what_waits_and_what_is_paused_and_why(store: Store) -> None:
+    await store.offers.announce("one", lanes=[LANE], seats=1, ttl=TTL)
+    runs, waits, other = [
+        (await store.jobs.enqueue(recipe(variants=2, model=model), origin(number, user_id=number))).id
+        for number, model in ((1, "demo"), (2, "demo"), (3, "other"))
+    ]
+    await store.leases.claim("one", limit=1, ttl=TTL)
+    scope, by = Scope(guild_id=22), By(actor_id=7, guild_id=22, reason="a fire")
+    await store.moderation.pause(scope, by)
+    paused = (await store.jobs.enqueue(recipe(), origin(4, user_id=4, guild_id=22))).id
+
+    async def listed(limit: int = 9, **wanted: Any) -> list[Listed]:
+        return await store.queue.listed(Wanted(**wanted), limit=limit)
+
+    found = await listed()
+    assert [each.id for each in found] == [runs, waits, other, paused]
+    assert [each.place for each in found] == [None, 1, 2, None]
+    assert [each.offered for each in found] == [True, True, False, True]
+    assert [(each.done, each.pictures) for each in found[:2]] == [(0, 2), (0, 2)]
+    assert (found[0].state, found[3].paused, found[3].pause) == (State.RUNNING, True, "a fire")
+    assert (await listed(model="other"))[0].place == 2
+    assert [each.id for each in await listed(limit=2)] == [runs, waits]
+    assert [each.id for each in await listed(kind="paused")] == [paused]
+    assert [each.id for each in await listed(user_id=2)] == [waits]
+    assert [each.id for each in await listed(guild_id=22)] == [paused]
+    assert await listed(kind="running", model="oth") == []
+
+
+async def test_the_revision_is_another_one_after_each_change_of_any_process(open_store: OpenStore) -> None:
+    store, other = await open_store(), await open_store()
+    before = await store.revision()
+    assert await store.revision() == before
+    await other.jobs.enqueue(recipe(), origin(1))
+    assert await store.revision() != before
 
 
 async def test_a_worker_shows_its_lanes_and_what_it_paints_while_it_lives(store: Store, clock: Clock) -> None:

@@ -35,7 +35,7 @@ from bot.page import queue
 from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
 from bot.page.guard import Guard
 from bot.page.house import House
-from bot.page.rendering import MOST_KEPT, Renderer, View
+from bot.page.renderer import MOST_KEPT, STILL_SECONDS, Renderer, View
 from bot.page.rights import Right
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
@@ -437,16 +437,50 @@ async def test_addresses_that_find_nothing_are_forgotten(site: Site) -> None:
     assert len(gc.get_objects()) - before < 20 * MOST_KEPT
 
 
-async def test_a_filter_that_looks_at_a_part_of_the_queue_does_not_say_that_nothing_waits(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_filter_looks_at_the_whole_queue(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MOST_JOBS", 2)
     for number in (1, 2, 3):
         await enqueue(site.store, number)
+    last = (await site.store.jobs.enqueue(recipe(model="other"), origin(4))).id
+    async with site.operator.get(f"{site.url}/queue") as answer:
+        text = re.sub(r"[\u2066-\u2069]", "", await answer.text())
+    assert last not in text
+    assert "Only the first 2 requests" in text
     async with site.operator.get(f"{site.url}/queue?model=other") as answer:
         text = re.sub(r"[\u2066-\u2069]", "", await answer.text())
-    assert "No request waits" not in text
-    assert "Only the first 2 requests" in text
+    assert last in text
+    assert "Only the first" not in text
+
+
+async def test_a_view_is_read_once_for_all_its_viewers_and_again_when_something_has_changed(
+    site: Site,
+) -> None:
+    now, reads = 0.0, 0
+
+    async def read(_house: House, _query: Mapping[str, str]) -> dict[str, Any]:
+        nonlocal reads
+        reads += 1
+        return {"trouble": "nothing", "words": "", "path": "/", "viewer": None}
+
+    renderer = Renderer(site.house, clock=lambda: now)
+    view = View(name="trouble", read=read, right=Right.OPERATIONS)
+
+    async def reads_at(at: float) -> int:
+        nonlocal now
+        now = at
+        await asyncio.gather(*(renderer.fragment(view, {}, "en") for _ in range(10)))
+        return reads
+
+    assert await reads_at(0.0) == 1
+    assert await reads_at(0.5) == 1
+    await reads_at(1.0)  # what SQLite's files showed may not have been readable yet
+    still = reads
+    assert await reads_at(2.0) == still
+    await enqueue(site.store)
+    assert await reads_at(3.0) == still + 1
+    first = (await renderer.fragment(view, {}, "en")).event
+    assert await reads_at(3.0 + STILL_SECONDS) > still + 1
+    assert (await renderer.fragment(view, {}, "en")).event is first
 
 
 async def test_strangers_who_try_secrets_reach_the_database_a_few_times_a_second(

@@ -115,12 +115,27 @@ class Database:
             async with self._long_reads if much else nullcontext(), self._reader.begin() as connection:
                 yield connection
 
-    async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
-        """Return the rows of one statement that only reads; without a transaction, which would take time."""
+    async def look(
+        self, statement: sa.Executable, values: Mapping[str, Any] | None = None, *, much: bool = False
+    ) -> Sequence[sa.Row[Any]]:
+        """Return the rows of one statement that only reads; without a transaction, which would take time.
+
+        Pass `much` as to `read`.
+        """
         with self._used():
-            async with self._looker.connect() as connection:
+            async with self._long_reads if much else nullcontext(), self._looker.connect() as connection:
                 found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
                 return found
+
+    async def revision(self) -> object:
+        """Return a value that is another one after every commit of any process: a cheap look before a read.
+
+        With SQLite it may change a moment before others can read what was committed.
+        """
+        if self._local:
+            return _changes_of(self._place), _changes_of(f"{self._place}-wal")
+        ((snapshot,),) = await self.look(sa.select(sa.cast(sa.func.pg_current_snapshot(), sa.Text)))
+        return snapshot
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
         """Pass every notification to `hear`, for ever; call `connected` when some may have been missed.
@@ -347,8 +362,7 @@ class Verbs:
 
     async def _rows(self, look: sa.Select[Any], *, much: bool = False) -> list[Any]:
         """Return the rows of one statement, which may read `much`."""
-        async with self._database.read(much=much) as connection:
-            return list(await connection.execute(look))
+        return list(await self._database.look(look, much=much))
 
     async def _row(self, look: sa.Select[Any]) -> Any:
         """Return the first row of one statement; None without one."""
@@ -429,6 +443,15 @@ def file_id(place: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if status.st_size else None
+
+
+def _changes_of(place: str) -> tuple[int, int] | None:
+    """Return when a file was changed, in nanoseconds, and its size; None where there is none."""
+    try:
+        status = os.stat(place)  # noqa: PTH116 - as in `file_id`
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _begin_on_sqlite(connection: sa.Connection) -> None:

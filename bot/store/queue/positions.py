@@ -46,10 +46,10 @@ NOT_WAITING = Position(place=0, ahead=0, seconds=None)
 _REQUESTS = sa.tuple_(jobs.c.tag, jobs.c.interaction_id)
 _IMAGES = sa.tuple_(images.c.tag, images.c.id)
 _WAITS = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
-_WAITING_REQUESTS = sa.select(sa.func.count()).where(
-    jobs.c.state == State.WAITING, jobs.c.paused == sa.false()
-)
-_WAITING_WORK = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(images.c.steps), 0)).where(_WAITS)
+_WAITING_REQUESTS = sa.select(
+    jobs.c.tag, jobs.c.interaction_id.label("id"), sa.literal_column("0").label("steps")
+).where(jobs.c.state == State.WAITING, jobs.c.paused == sa.false())
+_WAITING_WORK = sa.select(images.c.tag, images.c.id, images.c.steps).where(_WAITS)
 
 
 class Positions(Verbs):
@@ -193,7 +193,7 @@ class _Outlook:
     lane: str
     flows: Mapping[str, Flow]
     virtual_time: float
-    ahead: Mapping[Point, tuple[int, ...]]
+    ahead: Mapping[Point, tuple[int, int]]
 
     def position(self, of_job: Sequence[Any], place: int) -> Position:
         """Return the position of a job with these active images, in fair order."""
@@ -285,18 +285,30 @@ def _job_id(row: Any) -> str:
 
 async def _counted(
     connection: AsyncConnection,
-    statement: sa.Select[Any],
+    rows: sa.Select[Any],
     order: sa.Tuple,
     points: Iterable[Point],
-) -> dict[Point, tuple[int, ...]]:
-    """Return the sums of `statement` before each of these points, with one pass over the order."""
-    found: dict[Point, tuple[int, ...]] = {}
-    last: Point | None = None
-    for point in sorted(set(points)):
-        part = statement.where(order < sa.tuple_(*point))
-        if last is not None:
-            part = part.where(order >= sa.tuple_(*last))
-        sums = tuple((await connection.execute(part)).one())
-        before = found[last] if last is not None else (0,) * len(sums)
-        found[point], last = tuple(map(sum, zip(before, sums, strict=True))), point
-    return found
+) -> dict[Point, tuple[int, int]]:
+    """Return how many rows are before each of these points in this order, and the sum of their steps.
+
+    `rows` selects their place and steps. The rows before the first point are counted by the database, the
+    others here: a statement for each point would take longer.
+    """
+    bounds = sorted(set(points))
+    if not bounds:
+        return {}
+    first, last = sa.tuple_(*bounds[0]), sa.tuple_(*bounds[-1])
+    before = rows.where(order < first).subquery()
+    summed = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(before.c.steps), 0))
+    count, steps = (await connection.execute(summed.select_from(before))).one()
+    found = {bounds[0]: (count, steps)}
+    if len(bounds) == 1:
+        return found
+    between = await connection.execute(rows.where(order >= first, order < last).order_by(*order.clauses))
+    following = iter(bounds[1:])
+    point = next(following)
+    for row in between:
+        while (row.tag, row.id) >= point:
+            found[point], point = (count, steps), next(following)
+        count, steps = count + 1, steps + row.steps
+    return found | dict.fromkeys([point, *following], (count, steps))

@@ -8,16 +8,19 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from bot.page.house import House
 from bot.page.rights import Right
 from bot.texts.catalogue import LANGUAGES, Texts
 
 MOST_KEPT = 64
+SHORT_SECONDS = 100  # longer ages are rounded to ten seconds
+STILL_SECONDS = 5.0  # after which a view is made again without a change: ages grow, processes expire
 
 Read = Callable[[House, Mapping[str, str]], Awaitable[dict[str, Any]]]
 
@@ -28,21 +31,30 @@ class View:
 
     Who may see it has its `right`. Where that reaches a part only, `keys` has what keeps the view to it.
 
-    What it read is shown for `fresh_seconds`: longer where many rows are read.
+    What it read is shown for `fresh_seconds`: longer where many rows are read. It is read again after a
+    change of the database, and every STILL_SECONDS.
     """
 
     name: str
     read: Read
     right: Right
     keys: tuple[str, ...] = ()
-    fresh_seconds: float = 1.0
+    fresh_seconds: float = 0.7
 
 
-@dataclass(kw_only=True)
-class _Fragment:
-    lock: asyncio.Lock
-    made_at: float = -math.inf
-    html: str = ""
+class Fragment:
+    """The middle of a page: its `html`, and the `event` that sends it to a stream of events."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.made_at = -math.inf
+        self.revisions: tuple[object, object] = None, None
+        self.html, self.event = "", b""
+
+    def show(self, html: str) -> None:
+        """Hold this HTML; the event stays the same object while the HTML is equal."""
+        if html != self.html:
+            self.html, self.event = html, event_of(html)
 
 
 class Renderer:
@@ -58,22 +70,32 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._fragments: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Fragment] = {}
+        self._fragments: dict[tuple[str, str, tuple[tuple[str, str], ...]], Fragment] = {}
 
-    async def fragment(self, view: View, query: Mapping[str, str], language: str) -> str:
-        """Return the middle of a page, at most `fresh_seconds` old; raises StoreUnavailable, HTTPNotFound."""
+    async def fragment(self, view: View, query: Mapping[str, str], language: str) -> Fragment:
+        """Return the middle of a page as it is now; raises StoreUnavailable, HTTPNotFound."""
         asked = {key: query[key] for key in view.keys if query.get(key)}
         key = view.name, language, tuple(asked.items())
-        fragment = self._fragments.setdefault(key, _Fragment(lock=asyncio.Lock()))
+        fragment = self._fragments.setdefault(key, Fragment())
         try:
             async with fragment.lock:
-                if self._clock() - fragment.made_at >= view.fresh_seconds:
+                if await self._is_old(fragment, view):
                     facts = await view.read(self._house, asked)
-                    fragment.html = self.render(f"{view.name}.html", language, **facts)
+                    fragment.show(self.render(f"{view.name}.html", language, **facts))
                     fragment.made_at = self._clock()
         finally:
             self._forget()
-        return fragment.html
+        return fragment
+
+    async def _is_old(self, fragment: Fragment, view: View) -> bool:
+        age = self._clock() - fragment.made_at
+        if age < view.fresh_seconds:
+            return False
+        revision = await self._house.store.revision()
+        # SQLite's files change a moment before others can read what has changed: it is read once more.
+        is_settled = fragment.revisions == (revision, revision)
+        fragment.revisions = fragment.revisions[1], revision
+        return not is_settled or age >= STILL_SECONDS
 
     def render(self, template: str, language: str, **facts: Any) -> str:
         """Return a template filled with facts."""
@@ -106,6 +128,12 @@ class Renderer:
                     del self._fragments[key]
 
 
+def event_of(html: str) -> bytes:
+    """Return the event of a stream that shows this HTML."""
+    lines = "".join(f"data: {line}\n" for line in html.splitlines())
+    return f"{lines}\n".encode()
+
+
 def language_of(accepted: str, chosen: str = "") -> str:
     """Return the language of a browser: the chosen one, or the first that we have of an Accept-Language."""
     if chosen in LANGUAGES:
@@ -123,7 +151,13 @@ def _moment(at: float) -> str:
 
 def _time(texts: Texts, at: float, now: float) -> Markup:
     """Return an age such as “3 minutes ago”, with the time itself for machines and on hover."""
-    exact = _moment(at)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"), exact, texts.age(max(1.0, now - at))
-    )
+    exact = datetime.fromtimestamp(at, UTC).isoformat(sep=" ", timespec="seconds")
+    seconds = max(1, int(now - at))
+    age = _age(texts.language, seconds if seconds < SHORT_SECONDS else seconds // 10 * 10)
+    return Markup(f'<time datetime="{exact}" title="{_moment(at)}">{age}</time>')  # noqa: S704 - all is escaped
+
+
+@lru_cache(maxsize=2000)
+def _age(language: str, seconds: int) -> Markup:
+    """Return an age in words, escaped; kept, because making it takes as long as the rest of a row."""
+    return escape(Texts.for_locale(language).age(seconds))
