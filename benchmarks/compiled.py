@@ -170,6 +170,7 @@ def targets(text: str) -> list[str]:
 
 
 BUILDERS = {
+    "condition": lane_programs.compile_condition,
     "begin": lane_programs.compile_begin,
     "admit": lane_programs.compile_admit,
     "denoise": lane_programs.compile_denoise,
@@ -249,6 +250,8 @@ def compile_all(
     model = LoadedModel(offer, described, compiler, residency=residency)
     lane = Lane(model=offer.model, height=row.size, width=row.size, guided=row.guided)
     shapes = LaneShapes(lane=lane, model=model, seats_per_device=row.seats)
+    condition = lane_programs.compile_condition(shapes, compiler)
+    shapes = replace(shapes, conditioning=condition.out_info)
     if options.only:
         for name in options.only:
             BUILDERS[name](shapes, compiler)
@@ -262,7 +265,7 @@ def compile_all(
 def compile_fitted(shapes: LaneShapes, compiler: Compiler, only: Collection[str]) -> None:
     """Compile the fitted programs of a lane."""
     if "denoise" in only:
-        for form in shapes.grid.further_forms(loras=shapes.model.adapts_unet):
+        for form in shapes.grid.further_forms(loras=shapes.model.adapts_denoiser):
             lane_programs.compile_denoise_form(shapes, compiler, form)
 
 

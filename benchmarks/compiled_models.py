@@ -96,10 +96,14 @@ def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
         ordered: Any = dict(sorted(shapes.items()))
         as_planned = {each.key: each.shape for each in planned.wanted.values()}
         return Component(
-            parameters=ordered, shapes=as_planned, blueprint=planned.blueprint, config=part.config
+            parameters=ordered,
+            shapes=as_planned,
+            blueprint=planned.blueprint,
+            in_float32=planned.in_float32,
+            config=part.config,
         )
 
-    components = {part: described(each) for part, each in contents.parts.items()}
+    components = {part: described(each) for part, each in contents.components.items()}
     return assemble(name, contents, components)
 
 

@@ -55,7 +55,13 @@ def compiled(name: str, mesh: Mesh, pictures: int) -> Any:
         each.key: jax.ShapeDtypeStruct(each.shape, planned.dtype, sharding=placed)
         for each in sorted(planned.wanted.values(), key=lambda each: each.key)
     }
-    network = Component(parameters=parameters, shapes={}, blueprint=planned.blueprint, config=planned.config)
+    network = Component(
+        parameters=parameters,
+        shapes={},
+        blueprint=planned.blueprint,
+        in_float32=planned.in_float32,
+        config=planned.config,
+    )
 
     def given(*shape: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((pictures, *shape), np.uint8, sharding=placed)

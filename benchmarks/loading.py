@@ -178,7 +178,7 @@ def load_ours(folder: str, cache: str, dtype: str) -> Figures:
 
     def load() -> float:
         checkpoint = load_checkpoint(folder, dtype=dtype, cache_dir=Path(cache) if cache else None)
-        parts = [checkpoint.text_encoder, checkpoint.unet, checkpoint.vae]
+        parts = list(checkpoint.components.values())
         leaves = jax.block_until_ready(jax.tree.leaves([part.parameters for part in parts]))
         return sum(leaf.nbytes for leaf in leaves) / 2**20 if on_host else 0.0
 

@@ -33,7 +33,9 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.denoising.estimates import decoded_estimate, pooled
 from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.engine import Engine
-from sdjax_engine.model.latent_rgb import STABLE_DIFFUSION, coloured
+from sdjax_engine.families.family import Latents
+from sdjax_engine.families.stable_diffusion.latents import STABLE_DIFFUSION
+from sdjax_engine.model.latent_rgb import coloured
 from sdjax_engine.request import Lane, Offer, Progress, Request, Sampler
 from sdjax_engine.weights.companions import load_preview_decoder
 
@@ -154,7 +156,10 @@ def spread(ratios: list[float]) -> str:
 def decoding(side: int, decoder: Path) -> None:
     """Print the milliseconds of one decoded preview of this side on one device, without its copy."""
     component = load_preview_decoder(
-        str(decoder), latent_channels=4, vae_scale_factor=8, dtype="float32", put=jax.device_put
+        str(decoder),
+        latents=Latents(cell=8, channels=4, multiple=8),
+        dtype="float32",
+        put=jax.device_put,
     )
     latents = np.zeros((1, side // 8, side // 8, 4), np.float32)
     start = StartPicture(latents=latents, mask=np.ones((*latents.shape[:3], 1), np.float32), channels=latents)

@@ -17,15 +17,14 @@ from serving_arrivals import ServedArrival, TimedArrival
 from serving_devices import LANE, Costs, DeviceWork, SimulatedDevices, VirtualClock
 from serving_whole_batch import Seating, WholeBatchSeats
 
-from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.prompts import TokenizedText
+from sdjax_engine.model.prepare import Prepared, Text
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats, Sums
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.thread import Watchdog
 
-TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
+TEXT = Text(read="")
 FACTS = PromptFacts(tokens=3, limit=75)
 ROWS = np.zeros((1, 1), np.float32)
 
@@ -125,7 +124,6 @@ def _ticket(arrival: TimedArrival, served: list[ServedArrival], clock: VirtualCl
         evaluations=arrival.steps,
         init_noise_sigma=1.0,
         init_latent_scale=0.0,
-        time_ids=(),
         loras=(ROWS, ROWS),
     )
     pending = PendingRequest(prepared=prepared)

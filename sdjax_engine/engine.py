@@ -243,7 +243,7 @@ class Engine:
 
     def checks_pictures(self, model: str) -> bool:
         """Whether a model has a safety checker that is in use; KeyError for an unknown model."""
-        return self._models[model].networks.safety_checker is not None
+        return self._models[model].judges.safety_checker is not None
 
     def classifies_pictures(self, model: str) -> bool:
         """Whether a model has a picture classifier; KeyError for an unknown model."""

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import torch
 from flax import nnx
 
-from sdjax_engine.weights.networks import Blueprint, Parameters, layout_of
+from sdjax_engine.families.family import Parameters
+from sdjax_engine.weights.networks import Blueprint, layout_of
 from sdjax_engine.weights.tensors import arrange
 
 Array = npt.NDArray[np.float32]

@@ -16,12 +16,13 @@ import torch
 
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.denoising import traced
+from sdjax_engine.families.family import Autoencoder, Parameters
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
-from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
+from sdjax_engine.weights import load_checkpoint
 
 Pixels = npt.NDArray[np.float32]
 
@@ -48,7 +49,7 @@ class LanePainter:
         checkpoint = load_checkpoint(str(source), put=put, **how)
         bank = LoraBank.load(loras, checkpoint, put)
         self.model = LoadedModel(offer, checkpoint, self.compiler, bank)
-        self._decode = jax.jit(partial(decode, checkpoint))
+        self._decode = jax.jit(partial(decode, self.model.networks.autoencoder))
 
     def paint(self, requests: Sequence[Request]) -> list[Pixels]:
         """Pictures (height, width, 3) from 0 to 1."""
@@ -65,13 +66,12 @@ class LanePainter:
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
         latents = jnp.asarray(np.asarray(lane._seated.sampler.x)[: len(requests)])
-        return list(np.asarray(self._decode(self.model.checkpoint.vae.parameters, latents)))
+        return list(np.asarray(self._decode(self.model.arrays.decoding[0], latents)))
 
 
-def decode(checkpoint: Checkpoint, parameters: Parameters, latents: jax.Array) -> jax.Array:
+def decode(autoencoder: Autoencoder, parameters: Parameters, latents: jax.Array) -> jax.Array:
     """Decode `latents` (n, h, w, c) of a checkpoint to pictures (n, height, width, 3) from 0 to 1."""
-    pixels: jax.Array = checkpoint.vae.module(parameters).decode(latents / checkpoint.scaling_factor)
-    return traced.to_unit(pixels)
+    return traced.to_unit(autoencoder.decode(parameters, latents, in_float32=False))
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:

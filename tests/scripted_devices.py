@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.lane.device_lane import Verdicts, Work
-from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.prompts import TokenizedText
+from sdjax_engine.model.prepare import Prepared, Text
 from sdjax_engine.request import Lane, PromptFacts, Request, Sampler
 
 LANE = Lane(model="scripted", height=8, width=8, guided=True)
-TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
+TEXT = Text(read="")
 FACTS = PromptFacts(tokens=3, limit=75)
 NOTHING = np.zeros((1, 1), np.float32)
 SHORTAGE = MemoryError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate.")
@@ -50,7 +49,6 @@ def prepared(
         evaluations=evaluations,
         init_noise_sigma=1.0,
         init_latent_scale=0.0,
-        time_ids=(),
         loras=(NOTHING, NOTHING),
         second=None if second is None else prepared(seed=seed, evaluations=second, prompt=f"{prompt} again"),
     )

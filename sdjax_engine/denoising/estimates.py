@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.denoising.traced import to_uint8, to_unit
-from sdjax_engine.weights.networks import Blueprint, Parameters
+from sdjax_engine.families.family import Blueprint, Parameters
 
 LONGEST_SIDE = 256
 """The most pixels of a side of a decoded preview: enough for a message, quick to copy and to encode."""

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from sdjax_engine.denoising.noise import fresh_noise
-from sdjax_engine.denoising.state import Conditioning, SamplerState, SeatInputs
-from sdjax_engine.denoising.traced import Networks, WithLoras
-from sdjax_engine.models.cross_attention_inputs import Projection
+from sdjax_engine.denoising.state import SamplerState, SeatInputs
+from sdjax_engine.families.family import Conditioning, Denoiser, WithLoras
+from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
 
@@ -34,18 +34,19 @@ ToSeats = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 class EvaluatedRows:
     """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
 
-    `halves` is how many texts a seat has. The LoRAs of the `conditioning` are by row, or by seat if each seat
-    has the same number of consecutive rows.
+    `halves` is how many texts a seat has. The `loras` are by row, or by seat if each seat has the same number
+    of consecutive rows.
     """
 
     halves: int
     conditioning: Conditioning
+    loras: LoraRows
     to_rows: ToRows
     to_seats: ToSeats
 
 
 def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
-    networks: Networks,
+    denoiser: Denoiser,
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
@@ -60,12 +61,12 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     With `counted_by_host` a call makes one evaluation on every device: the host calls again for the next.
     Returns the state and the number of evaluations made, (1,), which the host waits for.
     """
-    rows = every_row(inputs.conditioning)
-    return repeat(networks, parameters, sampler, inputs, rows, start, stop, counted_by_host=counted_by_host)
+    rows = every_row(inputs)
+    return repeat(denoiser, parameters, sampler, inputs, rows, start, stop, counted_by_host=counted_by_host)
 
 
 def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which seats and rows
-    networks: Networks,
+    denoiser: Denoiser,
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
@@ -87,9 +88,9 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
         (sampler, inputs.noise, inputs.start, inputs.seed, inputs.rows),
     )
     inputs_of_some = inputs._replace(noise=noise, start=start_picture, seed=seed, rows=tables)
-    chosen = some_rows(inputs.conditioning, seats, rows)
+    chosen = some_rows(inputs, seats, rows)
     changed, done = repeat(
-        *(networks, parameters, sampler_of_some, inputs_of_some, chosen, start, stop),
+        *(denoiser, parameters, sampler_of_some, inputs_of_some, chosen, start, stop),
         counted_by_host=counted_by_host,
     )
     written: SamplerState = jax.tree.map(
@@ -98,9 +99,9 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
     return written, done
 
 
-def every_row(conditioning: Conditioning) -> EvaluatedRows:
+def every_row(inputs: SeatInputs) -> EvaluatedRows:
     """Return every text of every seat as a row; the rows of a seat are consecutive."""
-    seats, halves = conditioning.lengths.shape
+    seats, halves = texts_of(inputs.conditioning)
 
     def to_rows(of_seats: jax.Array) -> jax.Array:
         return jnp.repeat(of_seats, halves, axis=0)
@@ -109,13 +110,19 @@ def every_row(conditioning: Conditioning) -> EvaluatedRows:
         of_seats = of_rows.reshape(seats, halves, *of_rows.shape[1:])
         return of_seats[:, 0], of_seats[:, -1]
 
-    by_row = texts_as_rows(conditioning)._replace(time_ids=to_rows(conditioning.time_ids))
-    return EvaluatedRows(halves=halves, conditioning=by_row, to_rows=to_rows, to_seats=to_seats)
+    of_texts, of_picture = texts_as_rows(inputs.conditioning)
+    return EvaluatedRows(
+        halves=halves,
+        conditioning=Conditioning(of_texts=of_texts, of_picture=jax.tree.map(to_rows, of_picture)),
+        loras=inputs.loras,
+        to_rows=to_rows,
+        to_seats=to_seats,
+    )
 
 
-def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> EvaluatedRows:
-    """Return the `rows` of these `seats`; the conditioning is that of all seats."""
-    _, halves = conditioning.lengths.shape
+def some_rows(inputs: SeatInputs, seats: jax.Array, rows: jax.Array) -> EvaluatedRows:
+    """Return the `rows` of these `seats`; the `inputs` are those of all seats."""
+    _, halves = texts_of(inputs.conditioning)
     place = jnp.argmax(seats[None, :] == rows[:, None] // halves, axis=1)  # in `seats`, of each row's seat
     # The place in `rows` of each seat's first and last text; any place for a text that has no row.
     first, last = (
@@ -125,36 +132,37 @@ def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> 
     def picked(array: jax.Array, places: jax.Array) -> jax.Array:
         return array.at[places].get(mode="promise_in_bounds")
 
-    texts, of_seat = texts_as_rows(conditioning), rows // halves
-    by_row: Conditioning = jax.tree.map(lambda array: picked(array, rows), texts)
-    by_row = by_row._replace(
-        time_ids=picked(conditioning.time_ids, of_seat),
-        lora_rows=picked(conditioning.lora_rows, of_seat),
-        lora_scales=picked(conditioning.lora_scales, of_seat),
-    )
+    of_seat = rows // halves
+    of_texts, of_picture = texts_as_rows(inputs.conditioning)
+    of_texts = jax.tree.map(lambda array: picked(array, rows), of_texts)
+    of_picture, loras = jax.tree.map(lambda array: picked(array, of_seat), (of_picture, inputs.loras))
     return EvaluatedRows(
         halves=halves,
-        conditioning=by_row,
+        conditioning=Conditioning(of_texts=of_texts, of_picture=of_picture),
+        loras=loras,
         to_rows=lambda of_seats: picked(of_seats, place),
         to_seats=lambda of_rows: (picked(of_rows, first), picked(of_rows, last)),
     )
 
 
+def texts_of(conditioning: Conditioning) -> tuple[int, int]:
+    """Return how many seats there are, and how many texts each has."""
+    leaves: list[jax.Array] = jax.tree.leaves(conditioning.of_texts)
+    seats, texts, *_ = leaves[0].shape
+    return seats, texts
+
+
 def texts_as_rows(conditioning: Conditioning) -> Conditioning:
-    """Return the arrays of the texts with one axis for seats and halves; the others stay as they are."""
+    """Return the arrays of the texts with one axis for seats and texts; the others stay as they are."""
 
     def flat(array: jax.Array) -> jax.Array:
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
-    return conditioning._replace(
-        keys_values=jax.tree.map(flat, conditioning.keys_values),
-        lengths=flat(conditioning.lengths),
-        text_embeds=flat(conditioning.text_embeds),
-    )
+    return conditioning._replace(of_texts=jax.tree.map(flat, conditioning.of_texts))
 
 
 def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
-    networks: Networks,
+    denoiser: Denoiser,
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
@@ -166,12 +174,12 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
 ) -> tuple[SamplerState, jax.Array]:
     """Make the evaluations, as `denoise` describes, of the seats of `sampler`.
 
-    `inputs` belong to the same seats. The conditioning is that of the `rows`, not that of the `inputs`.
+    `inputs` belong to the same seats. Conditioning and LoRAs are those of the `rows`, not of the `inputs`.
     """
 
     def one_more(sampler: SamplerState, evaluation: jax.Array) -> SamplerState:
         active = evaluation < stop
-        return evaluate(networks, parameters, sampler, inputs, rows, evaluation, active=active)
+        return evaluate(denoiser, parameters, sampler, inputs, rows, evaluation, active=active)
 
     if counted_by_host:
         return one_more(sampler, start), jnp.ones((1,), jnp.int32)
@@ -185,7 +193,7 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
 
 
 def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
-    networks: Networks,
+    denoiser: Denoiser,
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
@@ -194,11 +202,11 @@ def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
     *,
     active: jax.Array,
 ) -> SamplerState:
-    """Call the UNet once for the rows, each seat at its own `evaluation`, and advance the seats `active`."""
+    """Call the network once for the rows, each seat at its own `evaluation`; advance the seats `active`."""
     row = jax.vmap(lambda rows, index: jax.lax.dynamic_index_in_dim(rows, index, keepdims=False))(
         inputs.rows, evaluation
     )
-    m = predict(networks, parameters, sampler.x, inputs, rows, row)
+    m = predict(denoiser, parameters, sampler.x, inputs, rows, row)
     z = jax.vmap(lambda seed, index: fresh_noise(seed, index, sampler.x.shape[1:]))(inputs.seed, evaluation)
     x, r, history = step.advance(*sampler, m, z, row)
     x = jnp.where(inputs.start.mask > 0, x, kept_part(inputs, row))
@@ -211,32 +219,23 @@ def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
 
 
 def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's rows
-    networks: Networks,
+    denoiser: Denoiser,
     parameters: WithLoras,
     x: jax.Array,
     inputs: SeatInputs,
     rows: EvaluatedRows,
     row: jax.Array,
 ) -> jax.Array:
-    """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied.
+    """Return the network's output for every seat, (seats, h, w, c) float32, with guidance applied.
 
     `row` is the table's row of each seat.
     """
-    conditioning, guidance = rows.conditioning, row[:, Column.GUIDANCE]
     sample = jnp.concatenate([step.network_input(x, row), inputs.start.channels], axis=-1)
-    unet = networks.unet.adapted(*parameters, conditioning.lora_rows, conditioning.lora_scales)
-    further: dict[str, jax.Array] = {}
-    if networks.takes_sizes:
-        further |= {"text_embeds": conditioning.text_embeds, "time_ids": conditioning.time_ids}
-    if networks.takes_guidance:
-        further["guidance"] = rows.to_rows(guidance)
-    prompt = Projection(conditioning.keys_values, conditioning.lengths if networks.takes_lengths else None)
-    timesteps = rows.to_rows(step.timestep(row))
-    m: jax.Array = unet(rows.to_rows(sample), timesteps, prompt, **further).astype(jnp.float32)
+    m = denoiser.predict(parameters, rows.to_rows(sample), rows.to_rows(row), rows.conditioning, rows.loras)
     negative, positive = rows.to_seats(m)
     if rows.halves == 1:
         return positive
-    scale = guidance[:, None, None, None]
+    scale = row[:, Column.GUIDANCE, None, None, None]
     return jnp.where(scale > 1, negative + scale * (positive - negative), positive)
 
 

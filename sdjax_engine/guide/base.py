@@ -152,9 +152,8 @@ class FlaxDiffusionPipeline:
             ),
         )
         parts, params = cls._networks(checkpoint)
-        if checkpoint.safety_checker is not None:
-            checker = take_apart(checkpoint.safety_checker, UnboundNetwork)
-            parts["safety_checker"], params["safety_checker"] = checker
+        if (checker := checkpoint.components.get("safety_checker")) is not None:
+            parts["safety_checker"], params["safety_checker"] = take_apart(checker, UnboundNetwork)
         parts["scheduler"] = scheduler_of(checkpoint.scheduler_config)
         parts["feature_extractor"] = checkpoint.preprocessor_config
         known = (*parts, *cls.given_names)
@@ -181,19 +180,19 @@ class FlaxDiffusionPipeline:
     @classmethod
     def _networks(cls, checkpoint: Checkpoint) -> tuple[dict[str, Any], Params]:
         """Return the networks and tokenizers as constructor arguments, and their parameters."""
-        if len(checkpoint.text_encoders) != len(cls.text_encoder_names):
+        loaded, count = checkpoint.components, len(checkpoint.tokenizers)
+        if count != len(cls.text_encoder_names):
             raise UnreadableCheckpoint(
-                f"{checkpoint.name} has {len(checkpoint.text_encoders)} text encoders, and {cls.__name__} "
-                f"takes {len(cls.text_encoder_names)}."
+                f"{checkpoint.name} has {count} text encoders, and {cls.__name__} takes "
+                f"{len(cls.text_encoder_names)}."
             )
         parts: dict[str, Any] = {}
         params: Params = {"scheduler": {}}
-        parts["vae"], params["vae"] = take_apart(checkpoint.vae, UnboundVae)
-        parts["unet"], params["unet"] = take_apart(as_removed(checkpoint.unet), UnboundUNet)
-        for name, encoder in zip(cls.text_encoder_names, checkpoint.text_encoders, strict=True):
-            parts[name], params[name] = take_apart(encoder.component, UnboundTextEncoder)
-            tokenizer = CLIPTokenizer(tokenizer=encoder.tokenizer)
-            parts[name.replace("text_encoder", "tokenizer")] = tokenizer
+        parts["vae"], params["vae"] = take_apart(loaded["vae"], UnboundVae)
+        parts["unet"], params["unet"] = take_apart(as_removed(loaded["unet"]), UnboundUNet)
+        for name, tokenizer in zip(cls.text_encoder_names, checkpoint.tokenizers, strict=True):
+            parts[name], params[name] = take_apart(loaded[name], UnboundTextEncoder)
+            parts[name.replace("text_encoder", "tokenizer")] = CLIPTokenizer(tokenizer=tokenizer)
         return parts, params
 
     @property

@@ -158,8 +158,8 @@ class DeviceLane:
         self._makes_previews = previews
         self._decodes_previews = previews and model.preview_decoder is not None
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
-        with_begin = start_pictures or bool(model.networks.further_channels)
-        self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
+        with_begin = start_pictures or bool(model.networks.denoiser.further_channels)
+        self._use(self._compiled(shapes, self._later if with_begin else None))
         self._nobody: Newcomers = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
         start.mask[:] = 1  # without a start picture the whole picture is painted
@@ -167,7 +167,8 @@ class DeviceLane:
         self._state: SeatState | None = None
         self._occupants: defaultdict[int, Occupant] = defaultdict(Occupant)  # by seat
 
-    def _use(self, shapes: LaneShapes, programs: LanePrograms) -> None:
+    def _use(self, programs: LanePrograms) -> None:
+        shapes = programs.shapes
         self._shapes, self._programs = shapes, programs
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
         self._grid, self._suits_all = shapes.grid, shapes.grid.suits_all
@@ -195,7 +196,7 @@ class DeviceLane:
     @property
     def further_forms(self) -> list[ProgramForm]:
         """The forms of the programs that cost less than the one that suits every run."""
-        return self._grid.further_forms(loras=self._model.adapts_unet)
+        return self._grid.further_forms(loras=self._model.adapts_denoiser)
 
     @property
     def decodes_previews(self) -> bool:
@@ -243,24 +244,23 @@ class DeviceLane:
             begun = {device: prepared[device].picture for device, seat in wave.items() if seat in with_start}
             pictures = self._shapes.start_pictures(begun) if begun else ()
             waited = waited or self.has_done(earlier)
-            negative, positive = (
-                encodings.gather(
-                    arrays.text_encoders, {device: one.texts[half] for device, one in prepared.items()}
-                )
-                for half in range(2)
+            encoded = [
+                encodings.gather(arrays.texts, {device: one.texts[half] for device, one in prepared.items()})
+                for half in range(2)[-self._grid.halves :]
+            ]
+            conditioning = call_on(
+                self._programs.condition, wave.keys(), arrays.denoiser, inputs.loras, *encoded
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
             if begun:
                 start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
-            state |= call_on(
-                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs
-            )
+            state |= call_on(self._programs.admit, wave.keys(), state, conditioning, start, inputs)
             self._state = state.together(self._model.mesh)
         return waited
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
-        mesh, parameters = self._model.mesh, self._model.arrays.unet
+        mesh, parameters = self._model.mesh, self._model.arrays.denoiser
         occupants = {seat: self._occupants[seat] for seat in spans}
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
@@ -314,10 +314,9 @@ class DeviceLane:
                 self.reset()
             return moved
         self.free()
-        shapes = replace(self._shapes, seats_per_device=fewer)
-        programs = self._compiled(shapes)
+        programs = self._compiled(replace(self._shapes, seats_per_device=fewer))
         self._state = programs.empty()
-        self._use(shapes, programs)
+        self._use(programs)
         self._occupants.clear()
         self._claim(self.need)
         return True
@@ -404,7 +403,6 @@ class DeviceLane:
         """Return the lane's need with programs that it may get."""
         return self._programs.need(
             *(self._later.begin, *self._denoising.values(), *more),
-            seats=self._shapes.bytes_per_device,
             decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
             decodes_in_parallel=self._beside is not None,
         )
@@ -438,8 +436,8 @@ class DeviceLane:
         return self._beside.submit(program, *arguments).result()
 
     def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
-        """Return the seats of the newcomers with a start picture; with an inpainting UNet those of all."""
-        always = self._model.networks.further_channels > 0
+        """Return the seats of the newcomers with a start picture; where the network inpaints those of all."""
+        always = self._model.networks.denoiser.further_channels > 0
         seats = {seat for seat, one in newcomers.items() if always or one.picture is not None}
         if seats and self._later.begin is None:
             raise DevicesFailed(f"{self.lane} cannot start from pictures: what encodes them is not ready.")

@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,40 +20,34 @@ import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program, code_memory, working_memory
 from sdjax_engine.denoising import estimates, evaluations, traced
-from sdjax_engine.denoising.state import (
-    Conditioning,
-    KeysValues,
-    Newcomer,
-    SamplerState,
-    SeatInputs,
-    SeatState,
-    StartPicture,
-)
-from sdjax_engine.denoising.traced import WithLoras
+from sdjax_engine.denoising.state import Newcomer, SamplerState, SeatInputs, SeatState, StartPicture
 from sdjax_engine.errors import first_line
+from sdjax_engine.families.family import Conditioning, Parameters, WithLoras
 from sdjax_engine.lane.runs import ProgramForm, SeatGrid, are_ready
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 from sdjax_engine.memory.residency import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.models.unet_config import TIME_IDS
+from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
-from sdjax_engine.weights import Component, Parameters
+from sdjax_engine.weights import Component
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaneShapes:
     """The shapes of the arrays of one lane with `seats_per_device` seats on each device.
 
-    Every array is spread over the devices along its first axis.
+    Every array is spread over the devices along its first axis. `conditioning` is what the compiled program
+    `condition` returns; the arrays of the seats have its shapes.
     """
 
     lane: Lane
     model: LoadedModel
     seats_per_device: int
+    conditioning: Conditioning | None = None
 
     @property
     def key(self) -> object:
@@ -83,20 +77,13 @@ class LaneShapes:
     @property
     def latents(self) -> tuple[int, int, int]:
         """Height, width and channels of a latent picture."""
-        factor = self.model.vae_scale_factor
-        return self.lane.height // factor, self.lane.width // factor, self.model.latent_channels
-
-    @property
-    def bytes_per_device(self) -> int:
-        """The memory that the seats need on each device, in bytes."""
-        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.state)
-        return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // self.devices
+        latents = self.model.networks.latents
+        return self.lane.height // latents.cell, self.lane.width // latents.cell, latents.channels
 
     @property
     def state(self) -> SeatState:
-        """The state of all seats."""
-        count, model = self.seats, self.model
-        halves, encoding = self.halves, model.encoding
+        """The state of all seats, once the conditioning is known."""
+        count = self.seats
         sampler = SamplerState(
             x=self.rows(count, *self.latents),
             r=self.rows(count, *self.latents),
@@ -105,30 +92,25 @@ class LaneShapes:
         inputs = SeatInputs(
             noise=self.rows(count, *self.latents),
             start=self.start(count),
-            conditioning=Conditioning(
-                keys_values=self.keys_values(count),
-                lengths=self.rows(count, halves, dtype=np.int32),
-                text_embeds=self.rows(count, halves, *encoding.pooled.shape[1:], dtype=encoding.pooled.dtype),
-                time_ids=self.rows(count, self.sizes),
-                lora_rows=self.rows(count, model.loras.rank, dtype=np.int32),
-                lora_scales=self.rows(count, model.loras.rank),
+            conditioning=jax.tree.map(
+                lambda leaf: self.rows(count, *leaf.shape[1:], dtype=leaf.dtype), self.conditioning
             ),
+            loras=self.loras(count),
             seed=self.rows(count, dtype=np.uint32),
             rows=self.rows(count, MAX_ROWS, ROW),
         )
         return SeatState(sampler=sampler, inputs=inputs)
 
-    def keys_values(self, count: int) -> KeysValues:
-        """Return the keys and values of so many seats."""
-        hidden = self.model.encoding.hidden
-        halves, tokens = self.halves, hidden.shape[1]
-        return {
-            path: (
-                self.rows(count, halves, tokens, width, dtype=hidden.dtype),
-                self.rows(count, halves, tokens, width, dtype=hidden.dtype),
-            )
-            for path, width in self.model.widths_of_keys_values.items()
-        }
+    @property
+    def bytes_per_device(self) -> int:
+        """The memory that the seats need on each device, in bytes."""
+        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.state)
+        return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // self.devices
+
+    def loras(self, count: int) -> LoraRows:
+        """Return the LoRA rows of so many seats."""
+        rank = self.model.loras.rank
+        return LoraRows(rows=self.rows(count, rank, dtype=np.int32), scales=self.rows(count, rank))
 
     def start(self, count: int) -> StartPicture:
         """Return the starts of so many pictures."""
@@ -136,13 +118,13 @@ class LaneShapes:
         return StartPicture(
             latents=self.rows(count, *self.latents),
             mask=self.rows(count, height, width, 1),
-            channels=self.rows(count, height, width, self.model.networks.further_channels),
+            channels=self.rows(count, height, width, self.model.networks.denoiser.further_channels),
         )
 
     @property
     def newcomer(self) -> Newcomer[Any]:
         """One newcomer for each device."""
-        count, rank = self.devices, self.model.loras.rank
+        count = self.devices
         return Newcomer(
             seat=self.rows(count, dtype=np.int32),
             seed=self.rows(count, dtype=np.uint32),
@@ -150,9 +132,7 @@ class LaneShapes:
             variation_strengths=self.rows(count, MAX_VARIATIONS),
             init_noise_sigma=self.rows(count),
             init_latent_scale=self.rows(count),
-            time_ids=self.rows(count, self.sizes),
-            lora_rows=self.rows(count, rank, dtype=np.int32),
-            lora_scales=self.rows(count, rank),
+            loras=self.loras(count),
             rows=self.rows(count, MAX_ROWS, ROW),
         )
 
@@ -176,11 +156,6 @@ class LaneShapes:
             if picture is not None:
                 pixels[device], mask[device] = picture.pixels, picture.mask
         return pixels, mask
-
-    @property
-    def sizes(self) -> int:
-        """How many numbers describe a picture's sizes to the UNet; 0 if it is not conditioned on them."""
-        return TIME_IDS if self.model.networks.takes_sizes else 0
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
         """Return the shape of an array whose rows are spread over the devices."""
@@ -292,8 +267,10 @@ def arguments_of(shapes: LaneShapes) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LanePrograms:
-    """One lane's compiled programs for a number of seats; without `previews` it makes none."""
+    """One lane's compiled programs for the seats of `shapes`; without `previews` it makes none."""
 
+    shapes: LaneShapes
+    condition: Program
     empty: Program
     admit: Program
     denoise: Program
@@ -302,9 +279,9 @@ class LanePrograms:
     previews: PreviewProgram | None = None
 
     def need(
-        self, *later: Program | None, seats: int, decode_in_float32: Program | None, decodes_in_parallel: bool
+        self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
     ) -> Need:
-        """Return the memory of each device for the seats, of so many bytes, and for all programs.
+        """Return the memory of each device for the seats and for all programs.
 
         One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
         program. The output of `empty` is the seats' own memory. `later` and `decode_in_float32` are programs
@@ -312,10 +289,12 @@ class LanePrograms:
         """
         previews = None if self.previews is None else self.previews.program
         decoding = loaded(self.decode, decode_in_float32)
-        others = loaded(self.admit, self.denoise, self.take, previews, *later)
+        others = loaded(self.condition, self.admit, self.denoise, self.take, previews, *later)
         most = [max(map(working_memory, programs)) for programs in (decoding, others)]
         code = sum(map(code_memory, {self.empty, *decoding, *others}))
-        return Need(held=seats + code, working=sum(most) if decodes_in_parallel else max(most))
+        return Need(
+            held=self.shapes.bytes_per_device + code, working=sum(most) if decodes_in_parallel else max(most)
+        )
 
 
 def loaded(*programs: Program | None) -> set[Program]:
@@ -345,16 +324,20 @@ def compile_lane(
     previews: bool = False,
     decoded: bool = False,
 ) -> LanePrograms:
-    """Compile the programs of a lane, the slowest to compile in a second thread.
+    """Compile the programs of a lane: first `condition`, and the slowest in a second thread.
 
     If `later` is given, its `begin` is compiled too. With `previews` the program of previews is compiled;
     with `decoded` it decodes them.
     """
+    condition = compile_condition(shapes, compiler)
+    shapes = replace(shapes, conditioning=condition.out_info)
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
         if later is not None:
             later.begin = compile_begin(shapes, compiler)
         return LanePrograms(
+            shapes=shapes,
+            condition=condition,
             empty=compile_empty(shapes, compiler),
             admit=compile_admit(shapes, compiler),
             take=compile_take(shapes, compiler),
@@ -367,12 +350,12 @@ def compile_lane(
 def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(autoencoder's parameters, pixels, mask, seed) → `StartPicture`."""
     model, lane = shapes.model, shapes.lane
-    vae, _ = model.shapes.decoding
+    autoencoder, _ = model.shapes.decoding
     pixels, mask = shapes.pictures
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} begin",
         partial(traced.begin, model.networks, (1, *shapes.latents)),
-        *(vae, pixels, mask, shapes.newcomer.seed),
+        *(autoencoder, pixels, mask, shapes.newcomer.seed),
         specs=(REPLICATED, *[BY_SEAT] * 3),
         key=shapes.key,
         apart=True,
@@ -385,33 +368,48 @@ def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
     state, seats = shapes.state, shapes.seats_per_device
     return compiler.compile(
         f"{shapes.lane} empty",
-        partial(traced.empty, shapes.model.networks, state, seats),
+        partial(traced.empty, shapes.model.networks.denoiser, state, seats),
         specs=(),
         key=[shapes.key, seats, [f"{leaf.dtype} {leaf.shape}" for leaf in jax.tree.leaves(state)]],
     )
 
 
+def compile_condition(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(denoiser's parameters, LoRAs, encoding of each text) → `Conditioning` of one seat."""
+    model, lane = shapes.model, shapes.lane
+    return compiler.compile(
+        f"{lane} condition",
+        partial(traced.condition, model.networks.denoiser, (lane.height, lane.width)),
+        *(model.shapes.denoiser, shapes.loras(shapes.devices)),
+        *[model.encoding] * shapes.halves,
+        specs=(REPLICATED, *[BY_SEAT] * (1 + shapes.halves)),
+        key=shapes.key,
+        apart=True,
+    )
+
+
 def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(UNet's parameters, state, negative, positive, start, newcomer) → state."""
-    model, encoding = shapes.model, shapes.model.encoding
+    """(state, conditioning, start, newcomer) → state."""
+    conditioning = jax.tree.map(
+        lambda leaf: shapes.rows(shapes.devices, *leaf.shape[1:], dtype=leaf.dtype), shapes.conditioning
+    )
     return compiler.compile(
         f"{shapes.lane} admit",
-        partial(traced.admit, model.networks),
-        *(model.shapes.unet, shapes.state, encoding, encoding),
-        *(shapes.start(shapes.devices), shapes.newcomer),
-        specs=(REPLICATED, *[BY_SEAT] * 5),
-        donate=(1,),
+        traced.admit,
+        *(shapes.state, conditioning, shapes.start(shapes.devices), shapes.newcomer),
+        specs=(BY_SEAT,) * 4,
+        donate=(0,),
         key=shapes.key,
         apart=True,
     )
 
 
 def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(UNet's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations made).
+    """(denoiser's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations).
 
     The program computes every seat, and suits every run. Where the host counts, one call is one evaluation.
     """
-    return compile_evaluations(shapes, compiler, "denoise", shapes.model.shapes.unet, rows=None)
+    return compile_evaluations(shapes, compiler, "denoise", shapes.model.shapes.denoiser, rows=None)
 
 
 def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
@@ -420,10 +418,10 @@ def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramFo
     Its arguments are those of `denoise`; where it does not compute every row, the seats and rows of a
     `rows.Layout` come before start and stop.
     """
-    unet, bank = shapes.model.shapes.unet
+    parameters, bank = shapes.model.shapes.denoiser
     rows = None if form.rows == shapes.grid.rows_per_device else form.rows
-    parameters = unet, bank if form.loras else {}
-    return compile_evaluations(shapes, compiler, f"denoise, {form}", parameters, rows=rows)
+    adapted = parameters, bank if form.loras else {}
+    return compile_evaluations(shapes, compiler, f"denoise, {form}", adapted, rows=rows)
 
 
 def compile_evaluations(
@@ -437,7 +435,7 @@ def compile_evaluations(
     function = evaluations.denoise if rows is None else evaluations.denoise_some
     return compiler.compile(
         f"{shapes.lane} {name}",
-        partial(function, shapes.model.networks, counted_by_host=shapes.model.counted_by_host),
+        partial(function, shapes.model.networks.denoiser, counted_by_host=shapes.model.counted_by_host),
         *(parameters, *shapes.state, *of_rows),
         specs=(REPLICATED, *[BY_SEAT] * (2 + len(of_rows))),
         donate=(1,),
@@ -463,7 +461,7 @@ def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool =
     model, lane = shapes.model, shapes.lane
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} decode{' in float32' * in_float32}",
-        partial(traced.decode, model.networks, in_float32=in_float32),
+        partial(traced.decode, model.networks.autoencoder, model.judges, in_float32=in_float32),
         *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents)),
         specs=(REPLICATED, BY_SEAT),
         key=shapes.key,

@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import PerDevice, Shares
 from sdjax_engine.denoising.state import Newcomer, SamplerState, SeatState
-from sdjax_engine.denoising.traced import WithLoras
+from sdjax_engine.families.family import WithLoras
 from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
 
 Newcomers = Newcomer[npt.NDArray[Any]]
@@ -92,7 +92,7 @@ class SeatGrid:
         """Return the other forms, the cheapest first.
 
         Their numbers of rows are the powers of two and all rows, with and without LoRAs if `loras` adapt the
-        UNet.
+        denoiser.
         """
         most = self.rows_per_device
         sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
@@ -134,8 +134,8 @@ def newcomers_by_device(
             inputs.variation_strengths[device, number] = variation.strength
         inputs.init_noise_sigma[device] = one.init_noise_sigma
         inputs.init_latent_scale[device] = one.init_latent_scale
-        inputs.time_ids[device] = one.time_ids
-        inputs.lora_rows[device], inputs.lora_scales[device] = one.loras
+        for rows, of_one in zip(inputs.loras, one.loras, strict=True):
+            rows[device] = of_one
         inputs.rows[device] = one.rows
     return inputs
 
@@ -248,12 +248,12 @@ class DeviceGroup:
 
     def arguments(self, parameters: WithLoras, turn: int) -> tuple[Any, ...]:
         """Return the arguments before and after the seats' state, for a turn of the host."""
-        unet, bank = parameters
+        network, bank = parameters
         seats, rows, start, stop = self.indices
         of_seats: tuple[Any, ...] = start + np.int32(turn), stop
         if not self.every_row:
             of_seats = seats, rows, *of_seats
-        return (unet, bank if self.form.loras else {}), *of_seats
+        return (network, bank if self.form.loras else {}), *of_seats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -129,7 +129,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def network_options(mesh: Mesh) -> dict[str, str]:
-    """Return XLA's options for a program that calls the UNet repeatedly.
+    """Return XLA's options for a program that calls the denoiser repeatedly.
 
     On the CPU, YNNPACK is used for reductions (attention's softmax) only. On a GPU, products of the same
     input stay apart, and cuBLAS computes them. The options are empty elsewhere, and where XLA_FLAGS sets the

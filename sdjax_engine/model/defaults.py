@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 
+from sdjax_engine.families import pipelines
 from sdjax_engine.model.prepare import suited_samplers
 from sdjax_engine.request import Offer, Sampler
 from sdjax_engine.samplers import default_sampler, pipeline_config
 from sdjax_engine.weights.describe import describe
 
-# The defaults of the reference's calls, by pipeline: steps and guidance.
-REFERENCE_DEFAULTS: Mapping[str, tuple[int, float]] = MappingProxyType(
-    {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5)}
-)
-REFERENCE_DEFAULT = (50, 7.5)
 FEW_STEPS = 8  # the most of distilled checkpoints, whose first timestep must be the schedule's last
 ENDING_AT_LAST = (Sampler.LCM, Sampler.TCD)  # these begin there with every spacing
 
@@ -43,9 +38,7 @@ def default_offer(
         source, revision=revision, variant=variant, vae=vae, timestep_spacing=timestep_spacing, report=report
     )
     schedule = pipeline_config(described.scheduler_config, pipeline=described.pipeline)
-    kind = described.pipeline.removeprefix("Flax")
-    known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
-    usual_steps, guidance = next(known, REFERENCE_DEFAULT)
+    usual_steps, guidance = pipelines()[described.pipeline].defaults(described.pipeline)
     steps = num_inference_steps or usual_steps
     sampler = sampler or default_sampler(schedule)
     spacing = described.scheduler_config.get("timestep_spacing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -11,42 +12,50 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import numpy.typing as npt
 from jax.sharding import Mesh
 
 from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import traced
-from sdjax_engine.denoising.state import Encoding
-from sdjax_engine.denoising.traced import Networks, WithLoras
+from sdjax_engine.denoising.traced import Judges
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint, in_bytes
+from sdjax_engine.families.family import Encoding, Latents, Networks, Parameters, Tokens, WithLoras
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Need, Residency
-from sdjax_engine.model.loras import UNET, LoraBank
+from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.model.picture_classifier import PictureClassifier
-from sdjax_engine.model.prepare import Preparation
+from sdjax_engine.model.prepare import Preparation, Text
 from sdjax_engine.models.attention_kernels import found_backend
+from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.models.pixels import settle_preprocessing
-from sdjax_engine.models.unet_config import cross_attentions
-from sdjax_engine.prompts import TokenizedText
-from sdjax_engine.request import WHOLE, Lane, Offer
-from sdjax_engine.weights import Checkpoint, Component, Parameters
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS
-from sdjax_engine.weights.networks import autoencoder_in_float32
+from sdjax_engine.request import Lane, Offer
+from sdjax_engine.weights import Checkpoint, Component
+from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
 
-MOST_TEXTS = 256
-"""How many texts' encodings are kept for each model; one of SD 1.x takes 240 kB for each chunk."""
+MOST_TEXTS, MOST_BYTES = 256, 256 * 2**20
+"""The most texts whose encodings are kept for each model, and their most bytes on each device."""
+
+
+def texts_kept(encoding: Encoding, count: int) -> int:
+    """Return how many encodings of this form are kept; `encoding` has the shapes of `count` devices."""
+    return min(MOST_TEXTS, max(2, MOST_BYTES // bytes_of(encoding, count)))
+
+
+def bytes_of(encoding: Encoding, count: int) -> int:
+    """Return the bytes of one text's encoding, of which `encoding` has the shapes of `count` devices."""
+    leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(encoding)
+    return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // count
 
 
 class EncodingCache:
     """The encodings of the texts used last, for one model.
 
     `encode` calls the compiled program on some devices: it takes their numbers, the text encoders'
-    parameters, and one text for each device as arrays whose first axis is the device. No call waits for the
-    devices. One thread calls the methods.
+    parameters, and one text for each device as arrays whose first axis is the device: what `tokens` returns,
+    and the LoRAs. No call waits for the devices. One thread calls the methods.
 
-    A known encoding saves 2.4 ms of the processor with the demo. Its key is the whole `TokenizedText`: ids,
-    weights, and the rows and scales of LoRAs.
+    A known encoding saves 2.4 ms of the processor with the demo. Its key is the whole `Text`: what the
+    encoders read, and the rows and scales of LoRAs.
     """
 
     def __init__(
@@ -54,25 +63,25 @@ class EncodingCache:
         mesh: Mesh,
         encode: Callable[..., Mapping[int, Encoding]],
         *,
-        ids_shape: tuple[int, ...],
+        tokens: Callable[[Mapping[int, Any], int], Tokens],
         lora_rank: int = 0,
         most_texts: int = MOST_TEXTS,
     ) -> None:
         self._devices = list(mesh.devices.flat)
         self._encode = encode
-        self._ids_shape = ids_shape
+        self._tokens = tokens
         self._lora_rank = lora_rank
         self._most_texts = most_texts
-        self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()  # device → copy
+        self._encodings: OrderedDict[Text, dict[Any, Encoding]] = OrderedDict()  # device → copy
 
     def clear(self) -> None:
         """Forget every text."""
         self._encodings.clear()
 
-    def gather(self, parameters: Any, texts: Mapping[int, TokenizedText]) -> Shares:
+    def gather(self, parameters: Any, texts: Mapping[int, Text]) -> Shares:
         """Return the encodings of `texts`, each on the device of its text, by the device's number."""
         entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
-        missing: dict[TokenizedText, int] = {}
+        missing: dict[Text, int] = {}
         for index, text in texts.items():
             if text not in entries:
                 missing.setdefault(text, index)
@@ -88,13 +97,12 @@ class EncodingCache:
             self._encodings.popitem(last=False)
         return copies
 
-    def _encoded(
-        self, parameters: Any, texts: Mapping[TokenizedText, int]
-    ) -> dict[TokenizedText, dict[Any, Encoding]]:
+    def _encoded(self, parameters: Any, texts: Mapping[Text, int]) -> dict[Text, dict[Any, Encoding]]:
         """Encode each text on the device whose number it has: the first device that needs it."""
         by_device = {index: text for text, index in texts.items()}
-        arrays = text_arrays(by_device, len(self._devices), self._ids_shape, self._lora_rank)
-        encoded = self._encode(by_device.keys(), parameters, *arrays)
+        tokens = self._tokens({index: text.read for index, text in by_device.items()}, len(self._devices))
+        loras = lora_arrays(by_device, len(self._devices), self._lora_rank)
+        encoded = self._encode(by_device.keys(), parameters, tokens, loras)
         return {text: {self._devices[index]: encoded[index]} for text, index in texts.items()}
 
 
@@ -102,49 +110,40 @@ def on_device(device: Any, copies: dict[Any, Encoding]) -> Encoding:
     """Return a text's encoding on a device, copied there from any other if need be."""
     if device not in copies:
         any_copy = next(iter(copies.values()))
-        copies[device] = Encoding(*(jax.device_put(leaf, device) for leaf in any_copy))
+        copies[device] = jax.tree.map(lambda leaf: jax.device_put(leaf, device), any_copy)
     return copies[device]
 
 
-def text_arrays(
-    texts: Mapping[int, TokenizedText], count: int, ids_shape: tuple[int, ...], lora_rank: int = 0
-) -> tuple[npt.NDArray[Any], ...]:
-    """Return the texts of `count` devices as arrays: ids, weights, chunks, silent, LoRA rows and scales.
-
-    `texts` are by the device's number; the rows of a device without a text are not to be used.
-    """
-    ids = np.zeros((count, *ids_shape), np.int32)
-    weights = np.ones((count, *ids_shape[1:]), np.float32)
-    chunks, silent = np.zeros(count, np.int32), np.zeros(count, np.bool_)
-    lora_rows, lora_scales = np.zeros((count, lora_rank), np.int32), np.zeros((count, lora_rank), np.float32)
+def lora_arrays(texts: Mapping[int, Text], count: int, rank: int) -> LoraRows:
+    """Return the LoRAs of the texts of `count` devices as arrays of the host, by the device's number."""
+    rows: Any = np.zeros((count, rank), np.int32)
+    scales: Any = np.zeros((count, rank), np.float32)
     for device, text in texts.items():
-        ids[device] = np.frombuffer(text.ids, np.int32).reshape(ids_shape)
-        weights[device] = np.frombuffer(text.weights, np.float32).reshape(ids_shape[1:])
-        chunks[device], silent[device] = text.chunks, text.silent
-        lora_rows[device] = np.frombuffer(text.lora_rows, np.int32)
-        lora_scales[device] = np.frombuffer(text.lora_scales, np.float32)
-    return ids, weights, chunks, silent, lora_rows, lora_scales
+        rows[device] = np.frombuffer(text.lora_rows, np.int32)
+        scales[device] = np.frombuffer(text.lora_scales, np.float32)
+    return LoraRows(rows=rows, scales=scales)
 
 
 class ModelArrays(NamedTuple):
     """The arrays that a model's programs are called with, grouped by program.
 
-    `text_encoders` are for `encode`, `unet` for `admit` and `denoise`, `decoding` for `decode`: the
+    `texts` are for `encode`, `denoiser` for `condition` and `denoise`, `decoding` for `decode`: the
     autoencoder's and the safety checker's. The autoencoder's are for `begin` too.
     """
 
-    text_encoders: tuple[WithLoras, ...]
-    unet: WithLoras
+    texts: tuple[WithLoras, ...]
+    denoiser: WithLoras
     decoding: tuple[Parameters, Parameters | None]
 
 
 class LoadedModel:
     """A checkpoint whose parameters `residency` keeps on the devices or in the host's memory.
 
-    `preparation` prepares its requests; `networks` are what its programs are traced with; `adapts_unet` says
-    that a LoRA that it offers adapts the UNet. With a `preview_decoder`, whose parameters stay on the
-    devices, lanes that are compiled afterwards decode their previews. Raises UnreadableCheckpoint where the
-    offer does not suit the checkpoint, DevicesFailed where the devices can never hold it.
+    `preparation` prepares its requests; `networks` and `judges` are what its programs are traced with;
+    `adapts_denoiser` says that a LoRA that it offers adapts the denoiser. With a `preview_decoder`, whose
+    parameters stay on the devices, lanes that are compiled afterwards decode their previews. Raises
+    UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where the devices can
+    never hold it.
     """
 
     def __init__(
@@ -157,24 +156,22 @@ class LoadedModel:
         *,
         arrival: Hashable = None,
     ) -> None:
-        check_sizes(offer, checkpoint.vae_scale_factor)
-        check_guidance(offer, checkpoint.unet.config)
+        self.networks = checkpoint.family.networks(checkpoint, offer)
+        check_sizes(offer, self.networks.latents)
+        self.judges = judges_of(checkpoint)
         self.offer = offer
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
         self.counted_by_host = devices.counts_on_host(compiler.mesh)
         self.loras = loras or LoraBank()
-        self.adapts_unet = UNET in self.loras.banks
-        self.networks = networks_of(checkpoint, offer)
+        self.adapts_denoiser = self.networks.denoiser.component in self.loras.banks
         self.preparation = Preparation(offer, checkpoint, self.networks, self.loras)
         self.prepare = self.preparation.prepare
-        self.latent_channels = checkpoint.latent_channels
-        self.vae_scale_factor = checkpoint.vae_scale_factor
         self.checkpoint = checkpoint
         self.residency = residency or Residency(compiler.mesh)
         self.preview_decoder: Component | None = None
         self.classifier: PictureClassifier | None = None
-        arrays = arrays_of(checkpoint, self.loras)
+        arrays = arrays_of(checkpoint, self.networks, self.loras)
         self._parameters = self.residency.owner.do(
             lambda: self.residency.adopt(offer.model, arrays, arrival=arrival)
         )
@@ -185,7 +182,7 @@ class LoadedModel:
     def use_classifier(self, classifier: PictureClassifier) -> None:
         """Have the pictures of lanes that are compiled afterwards judged by this classifier."""
         self.classifier = classifier
-        self.networks = replace(self.networks, of_classifier=classifier.preprocessing)
+        self.judges = replace(self.judges, of_classifier=classifier.preprocessing)
 
     @property
     def encodings(self) -> EncodingCache:
@@ -218,26 +215,14 @@ class LoadedModel:
     def key(self) -> object:
         """What the model's programs depend on besides their arguments, as plain data."""
         checkpoint = self.checkpoint
-        networks = {"unet": checkpoint.unet, "vae": checkpoint.vae, "checker": checkpoint.safety_checker}
-        networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
-        configs = {name: each.config for name, each in networks.items() if each is not None}
+        configs = {name: each.config for name, each in checkpoint.components.items()}
         rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().key
         judged = [] if self.classifier is None else [self.classifier.key]
-        return [checkpoint.pipeline, configs, *rest, *judged]
+        return [checkpoint.pipeline, checkpoint.index, configs, *rest, *judged]
 
     def halves(self, lane: Lane) -> int:
-        """How many texts a picture of this lane has: two with guidance, the negative prompt and the prompt.
-
-        A UNet that is conditioned on the guidance scale needs no negative prompt.
-        """
-        return 2 if lane.guided and not self.networks.takes_guidance else 1
-
-    @property
-    def widths_of_keys_values(self) -> dict[str, int]:
-        """The width of the keys and values of each layer that attends to the prompt, by its path."""
-        parameters, _ = self.shapes.unet
-        paths = cross_attentions(parameters, self.checkpoint.unet.config)
-        return {path: parameters[f"{path}.to_k.kernel"].shape[-1] for path in paths}
+        """How many texts a picture of this lane has: two with guidance by the negative prompt."""
+        return self.networks.guidance.texts(lane)
 
     @property
     def _compiled_encode(self) -> tuple[EncodingCache, Encoding]:
@@ -261,21 +246,27 @@ class LoadedModel:
             self.residency.release(owner)
 
     def _compile_encode(self) -> tuple[EncodingCache, Encoding]:
-        lora_rank, ids_shape = self.loras.rank_of_texts, self.preparation.ids_shape
-        no_texts = text_arrays({}, self.device_count, ids_shape, lora_rank)
+        texts, count = self.networks.texts, self.device_count
+        lora_rank = self.loras.rank_of(*texts.components)
+        no_texts = texts.tokens({}, count), lora_arrays({}, count, lora_rank)
         program = self._compiler.compile(
             f"{self.offer.model} encode",
-            partial(traced.encode, self.networks, counted_by_host=self.counted_by_host),
-            self.shapes.text_encoders,
-            *(devices.spread_shape(rows.shape, rows.dtype, self.mesh) for rows in no_texts),
-            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
+            partial(traced.encode, texts, counted_by_host=self.counted_by_host),
+            self.shapes.texts,
+            *jax.tree.map(lambda rows: devices.spread_shape(rows.shape, rows.dtype, self.mesh), no_texts),
+            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 2),
             key=self.key,
             apart=True,
             retry_shortage=True,
         )
         self._claim_encodings(program)
-        encode = partial(call_on, program)
-        encodings = EncodingCache(self.mesh, encode, ids_shape=ids_shape, lora_rank=lora_rank)
+        encodings = EncodingCache(
+            self.mesh,
+            partial(call_on, program),
+            tokens=texts.tokens,
+            lora_rank=lora_rank,
+            most_texts=texts_kept(program.out_info, count),
+        )
         encoding: Encoding = jax.tree.map(
             lambda leaf: devices.spread_shape(leaf.shape, leaf.dtype, self.mesh), program.out_info
         )
@@ -283,8 +274,8 @@ class LoadedModel:
 
     def _claim_encodings(self, program: Program) -> None:
         """Reserve the devices' memory for the cache of encodings."""
-        of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in program.out_info)
-        held = MOST_TEXTS * of_one // self.device_count + code_memory(program)
+        encoding, count = program.out_info, self.device_count
+        held = texts_kept(encoding, count) * bytes_of(encoding, count) + code_memory(program)
         need = Need(held=held, working=working_memory(program))
         texts = f"texts of {self.offer.model}"
 
@@ -299,55 +290,33 @@ class LoadedModel:
         self.residency.owner.do(claim)
 
 
-def networks_of(checkpoint: Checkpoint, offer: Offer) -> Networks:
-    """Return the networks of a checkpoint, and how they are used for an offer."""
-    config, checker = checkpoint.unet.config, checkpoint.safety_checker
-    return Networks(
-        text_encoders=tuple(encoder.component.blueprint for encoder in checkpoint.text_encoders),
-        penultimate=checkpoint.penultimate,
-        unet=checkpoint.unet.blueprint,
-        further_channels=int(config["in_channels"]) - checkpoint.latent_channels,
-        takes_sizes=config.get("addition_embed_type") == "text_time",
-        takes_guidance=takes_guidance(config),
-        takes_lengths=offer.prompt_chunks > 1,
-        vae=checkpoint.vae.blueprint,
-        vae_in_float32=autoencoder_in_float32(checkpoint.vae.config),
-        scaling_factor=checkpoint.scaling_factor,
-        safety_checker=None if checker is None else checker.blueprint,
-        preprocessing=None if checker is None else settle_preprocessing(checkpoint.preprocessor_config),
-    )
+def judges_of(checkpoint: Checkpoint) -> Judges:
+    """Return what judges a checkpoint's pictures."""
+    checker = checkpoint.components.get(SAFETY_CHECKER)
+    if checker is None:
+        return Judges()
+    preprocessing = settle_preprocessing(checkpoint.preprocessor_config)
+    return Judges(safety_checker=checker.blueprint, preprocessing=preprocessing)
 
 
-def arrays_of(checkpoint: Checkpoint, loras: LoraBank) -> Any:
-    """Return a checkpoint's parameters and LoRA rows as `ModelArrays`."""
-    encoders = zip(TEXT_ENCODERS, checkpoint.text_encoders, strict=False)
-    checker = checkpoint.safety_checker
+def arrays_of(checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> ModelArrays:
+    """Return a checkpoint's parameters and LoRA rows."""
+    components, checker = checkpoint.components, checkpoint.components.get(SAFETY_CHECKER)
+
+    def adapted(name: str) -> WithLoras:
+        return components[name].parameters, loras.banks.get(name, {})
+
+    autoencoder = components[networks.autoencoder.component]
     return ModelArrays(
-        text_encoders=tuple(
-            (encoder.component.parameters, loras.banks.get(name, {})) for name, encoder in encoders
-        ),
-        unet=(checkpoint.unet.parameters, loras.banks.get(UNET, {})),
-        decoding=(checkpoint.vae.parameters, None if checker is None else checker.parameters),
+        texts=tuple(map(adapted, networks.texts.components)),
+        denoiser=adapted(networks.denoiser.component),
+        decoding=(autoencoder.parameters, None if checker is None else checker.parameters),
     )
 
 
-def check_guidance(offer: Offer, unet_config: Mapping[str, Any]) -> None:
-    """Raise UnreadableCheckpoint for a guidance interval of a UNet that is conditioned on the scale."""
-    if offer.guidance_interval != WHOLE and takes_guidance(unet_config):
-        start, stop = offer.guidance_interval
-        raise UnreadableCheckpoint(
-            f"{offer.model} cannot be painted with guidance from {start:g} to {stop:g} of the steps: "
-            "its UNet is trained on the guidance scale. Leave guidance_interval out."
-        )
-
-
-def takes_guidance(unet_config: Mapping[str, Any]) -> bool:
-    """Whether the UNet is conditioned on the guidance scale."""
-    return unet_config.get("time_cond_proj_dim") is not None
-
-
-def check_sizes(offer: Offer, multiple: int) -> None:
-    """Raise UnreadableCheckpoint for sizes that are no multiple of the autoencoder's factor."""
+def check_sizes(offer: Offer, latents: Latents) -> None:
+    """Raise UnreadableCheckpoint for sizes whose sides are no multiples of what the latents need."""
+    multiple = latents.multiple
     wrong = [f"{width}x{height}" for width, height in offer.sizes if width % multiple or height % multiple]
     if wrong:
         raise UnreadableCheckpoint(

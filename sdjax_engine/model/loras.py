@@ -17,13 +17,11 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS
 from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
 from sdjax_engine.weights.lora_names import LayerPath
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
 KERNEL = ".kernel"  # the suffix of linear maps and convolutions
-UNET = "unet"
 SeatRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
@@ -39,9 +37,9 @@ class BankRows:
 class LoraBank:
     """Every LoRA that a model offers, on the devices.
 
-    `banks` holds the rows for each network by its component's name ("unet" or a text encoder's); a network
-    that no LoRA adapts has none. `spans` are the LoRAs' rows by name. `rank` is how many rows one picture may
-    gather for all its LoRAs together.
+    `banks` holds the rows for each network by its component's name; a network that no LoRA adapts has none.
+    `spans` are the LoRAs' rows by name. `rank` is how many rows one picture may gather for all its LoRAs
+    together.
     """
 
     banks: Mapping[str, Bank] = field(default_factory=dict, repr=False)
@@ -74,10 +72,9 @@ class LoraBank:
         """Return the bank with its rows, which are in the host's memory, copied by `put`."""
         return replace(self, banks=jax.tree.map(put, self.banks))
 
-    @property
-    def rank_of_texts(self) -> int:
-        """How many rows a text gathers: none where no LoRA adapts a text encoder."""
-        return self.rank if any(name in self.banks for name in TEXT_ENCODERS) else 0
+    def rank_of(self, *components: str) -> int:
+        """Return how many rows these networks gather: none where no LoRA adapts one of them."""
+        return self.rank if any(name in self.banks for name in components) else 0
 
     def seat_rows(self, loras: Sequence[Lora]) -> SeatRows:
         """Return the rows (rank,) that a seat gathers for these LoRAs, and the scale of each (rank,).
@@ -110,8 +107,7 @@ class LoraBank:
 
 def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
     """Return the networks that a LoRA may adapt, by the reference's names."""
-    encoders = (each.component for each in checkpoint.text_encoders)
-    return {UNET: checkpoint.unet, **dict(zip(TEXT_ENCODERS, encoders, strict=False))}
+    return {name: each for name, each in checkpoint.components.items() if name in checkpoint.family.adaptable}
 
 
 def shapes_of(components: Mapping[str, Component]) -> dict[LayerPath, LayerShape]:

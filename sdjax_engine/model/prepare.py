@@ -5,7 +5,7 @@ No JAX here: the result is plain data and arrays of the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,18 +16,29 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt, tokens_of_each, unknown_words
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
 
 if TYPE_CHECKING:
-    from sdjax_engine.denoising.traced import Networks
+    from sdjax_engine.families.family import Networks
     from sdjax_engine.model.loras import LoraBank, SeatRows
     from sdjax_engine.weights import Checkpoint
 
 NOT_GUIDED: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One text, the key of its encoding: what the text encoders read of it, and the LoRAs that adapt them.
+
+    `lora_rows` are (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
+    """
+
+    read: Hashable = field(repr=False)
+    lora_rows: bytes = field(default=b"", repr=False)
+    lora_scales: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,14 +47,14 @@ class Prepared:
 
     `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
     table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
-    estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
-    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `guided` says of each
-    evaluation whether it needs the negative prompt; those beyond its end do not. `second` is the second
-    pass. Its `picture` is known after the first; before, it is what a mask keeps, else None.
+    estimates the finished latents after each evaluation, (evaluations, 2); `loras` are the rows of the LoRA
+    bank that the seat gathers. `guided` says of each evaluation whether it needs the negative prompt; those
+    beyond its end do not. `second` is the second pass. Its `picture` is known after the first; before, it is
+    what a mask keeps, else None.
     """
 
     request: Request
-    texts: tuple[TokenizedText, TokenizedText] = field(repr=False)
+    texts: tuple[Text, Text] = field(repr=False)
     facts: tuple[PromptFacts, PromptFacts]
     picture: Fitted | None
     rows: npt.NDArray[np.float32] = field(repr=False)
@@ -51,7 +62,6 @@ class Prepared:
     evaluations: int
     init_noise_sigma: float
     init_latent_scale: float
-    time_ids: tuple[float, ...]
     loras: SeatRows = field(repr=False)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
     second: Prepared | None = field(default=None, repr=False)
@@ -60,21 +70,15 @@ class Prepared:
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.
 
-    `ids_shape` is the shape of a text's ids, (encoders, chunks, length). Raises UnreadableCheckpoint where
-    the offer's sampler or steps do not suit the checkpoint.
+    Raises UnreadableCheckpoint where the offer's sampler or steps do not suit the checkpoint.
     """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
         self._planner = Planner(offer, schedule)
-        self._tokenizers = [encoder.tokenizer for encoder in checkpoint.text_encoders]
-        self._known_words = checkpoint.known_words
-        self._zeros_for_empty_prompt = checkpoint.force_zeros_for_empty_prompt
         self._networks = networks
         self._loras = loras
-        self._adapts_texts = loras.rank_of_texts > 0
-        self._vae_scale_factor = checkpoint.vae_scale_factor
-        self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
+        self._adapts_texts = loras.rank_of(*networks.texts.components) > 0
 
     def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
@@ -93,7 +97,7 @@ class Preparation:
 
     def _check_mask(self, start: Fitted) -> None:
         """Raise InvalidRequest if the mask covers no latent: each has the mask of its first pixel."""
-        step = self._vae_scale_factor
+        step = self._networks.latents.cell
         if not start.mask[::step, ::step].any():
             raise InvalidRequest("mask_cut")
 
@@ -102,7 +106,6 @@ class Preparation:
         table = self._table(request, from_picture=from_picture)
         loras = self._loras.seat_rows(request.loras)
         texts, facts = self._texts(request, loras)
-        height, width = request.height, request.width
         return Prepared(
             request=request,
             texts=texts,
@@ -113,8 +116,6 @@ class Preparation:
             evaluations=table.evaluations,
             init_noise_sigma=table.init_noise_sigma,
             init_latent_scale=table.init_latent_scale,
-            # The sizes of a picture that was neither resized nor cropped.
-            time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
             loras=loras,
             guided=table.rows[:, Column.GUIDANCE] > 1 if self._has_two_texts(request) else NOT_GUIDED,
         )
@@ -122,40 +123,26 @@ class Preparation:
     def _table(self, request: Request, *, from_picture: bool) -> Table:
         """Return the sampler's table of one pass, with its guidance."""
         table = self._planner.table(request, from_picture=from_picture)
-        # As in the reference, a network that is conditioned on the scale has it in every evaluation.
-        interval = WHOLE if self._networks.takes_guidance else request.guidance_interval
-        return table.guided(request.guidance_scale, interval)
+        guidance = self._networks.guidance
+        # As in the reference, a network that is given the scale has it in every evaluation.
+        interval = WHOLE if guidance.given else request.guidance_interval
+        return table.guided(guidance.scale(request), interval)
 
     def _has_two_texts(self, request: Request) -> bool:
-        """Whether a pass needs its negative prompt.
-
-        A lane without guidance has one text, and so has a network that is conditioned on the guidance.
-        """
-        return request.guided and not self._networks.takes_guidance
+        """Whether a pass needs its negative prompt."""
+        return request.guided and self._networks.guidance.by_negative
 
     def _texts(
         self, request: Request, loras: SeatRows
-    ) -> tuple[tuple[TokenizedText, TokenizedText], tuple[PromptFacts, PromptFacts]]:
-        """Return the negative prompt and the prompt as token ids, and the facts of both."""
-        prompts = [read_prompt(text) for text in (request.negative_prompt, request.prompt)]
-        negative, positive = (
-            tokens_of_each(self._tokenizers, prompt, max_chunks=self.ids_shape[1]) for prompt in prompts
-        )
-        facts_of_negative, facts_of_positive = (
-            PromptFacts(
-                tokens=first.count,
-                limit=first.limit,
-                cut=first.cut,
-                unknown=unknown_words(" ".join(piece.text for piece in prompt.pieces), self._known_words),
-            )
-            for prompt, (first, *_) in zip(prompts, (negative, positive), strict=True)
-        )
+    ) -> tuple[tuple[Text, Text], tuple[PromptFacts, PromptFacts]]:
+        """Return the negative prompt and the prompt as the text encoders read them, and the facts of both."""
+        read = self._networks.texts.read
+        negative, facts_of_negative = read(request.negative_prompt, negative=True)
+        positive, facts = read(request.prompt, negative=False)
         lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
-        padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)
-        text = padded(positive, silent=False)
-        silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
-        negative_text = padded(negative, silent=silent) if self._has_two_texts(request) else text
-        return (negative_text, text), (facts_of_negative, facts_of_positive)
+        adapted = partial(Text, lora_rows=lora_rows.tobytes(), lora_scales=lora_scales.tobytes())
+        first = negative if self._has_two_texts(request) else positive
+        return (adapted(read=first), adapted(read=positive)), (facts_of_negative, facts)
 
 
 def kept_in_second_pass(request: Request) -> Fitted | None:

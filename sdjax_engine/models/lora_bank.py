@@ -9,6 +9,17 @@ from typing import NamedTuple
 from jax import Array
 
 
+@dataclass(frozen=True, kw_only=True, order=True)
+class LayerPath:
+    """A layer of one of a checkpoint's networks."""
+
+    component: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.path}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
     """The widths of a layer; `window` is (height, width) of a convolution, empty for a linear map."""
@@ -26,6 +37,13 @@ class Factors(NamedTuple):
 
 
 Bank = Mapping[str, Factors]
+
+
+class LoraRows(NamedTuple):
+    """The rows of a bank that each seat or row gathers, (n, rank) int32, and the scale of each, float32."""
+
+    rows: Array
+    scales: Array
 
 
 def shape_of(kernel: Sequence[int]) -> LayerShape:

@@ -8,11 +8,12 @@ from functools import partial
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint, in_bytes
+from sdjax_engine.families.family import Latents
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
-from sdjax_engine.weights import Checkpoint, Component
+from sdjax_engine.weights import Component
 from sdjax_engine.weights.companions import LoadedClassifier, load_picture_classifier, load_preview_decoder
 from sdjax_engine.weights.load import in_host_memory
 
@@ -124,7 +125,7 @@ def add_preview_decoders(
         if spec.preview_decoder is None:
             continue
         name, model = spec.offer.model, models[spec.offer.model]
-        decoder = read_decoder(spec, config, model, compiler)
+        decoder = read_decoder(spec, config, model.networks.latents, compiler)
         held = sum(array.nbytes for array in decoder.parameters.values())
         place = partial(place_decoder, decoder, f"preview decoder of {name}", held, residency, compiler)
         model.preview_decoder = residency.owner.do(place)
@@ -148,7 +149,7 @@ def place_decoder(
 def read_decoder(
     spec: ModelSpec,
     config: EngineConfig,
-    model: LoadedModel | Checkpoint,
+    latents: Latents,
     compiler: Compiler,
 ) -> Component:
     """Load the decoder of one model that has one into the host's memory.
@@ -159,8 +160,7 @@ def read_decoder(
     try:
         return load_preview_decoder(
             spec.preview_decoder,
-            latent_channels=model.latent_channels,
-            vae_scale_factor=model.vae_scale_factor,
+            latents=latents,
             dtype=config.dtype,
             put=in_host_memory,
             cache_dir=config.cache_dir,

@@ -24,6 +24,7 @@ from sdjax_engine.startup.companions import (
     read_decoder,
 )
 from sdjax_engine.weights import Checkpoint, load_checkpoint
+from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
 from sdjax_engine.weights.load import in_host_memory
 
 
@@ -55,13 +56,14 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         cache_dir=config.cache_dir,
         report=compiler.tell,
     )
-    if spec.safety_checker and checkpoint.safety_checker is None:
+    if spec.safety_checker and SAFETY_CHECKER not in checkpoint.components:
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
-    check_sizes(spec.offer, checkpoint.vae_scale_factor)
+    networks = checkpoint.family.networks(checkpoint, spec.offer)
+    check_sizes(spec.offer, networks.latents)
     loras = LoraBank.load(spec.loras, checkpoint, in_host_memory, rank=spec.lora_rank)
     if spec.loras:
         compiler.tell(f"LoRAs of {spec.offer.model}: {loras}")
-        leaves: list[Any] = jax.tree.leaves(arrays_of(checkpoint, loras))
+        leaves: list[Any] = jax.tree.leaves(arrays_of(checkpoint, networks, loras))
         arrival.expect(sum(leaf.nbytes for leaf in leaves))
         loras = loras.placed(arrival.put)
     return ReadModel(spec=spec, checkpoint=checkpoint, loras=loras, arrival=arrival)
@@ -74,7 +76,9 @@ def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) 
         found = read_classifier(spec.picture_classifier, spec, config, compiler)
         check_labels(spec, found.labels)
     if spec.preview_decoder is not None and config.preview_seconds:
-        read_decoder(spec, config, read.checkpoint, compiler)
+        read_decoder(
+            spec, config, read.checkpoint.family.networks(read.checkpoint, spec.offer).latents, compiler
+        )
 
 
 def use_model(read: ReadModel, compiler: Compiler, residency: Residency) -> LoadedModel:

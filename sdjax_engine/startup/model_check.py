@@ -9,12 +9,12 @@ from pathlib import Path
 import jax.numpy as jnp
 
 from sdjax_engine.config import ModelSpec
-from sdjax_engine.model.loaded import check_guidance, check_sizes
-from sdjax_engine.model.loras import UNET, layer_shapes, read_all
+from sdjax_engine.model.loaded import check_sizes
+from sdjax_engine.model.loras import layer_shapes, read_all
 from sdjax_engine.model.prepare import Planner
 from sdjax_engine.samplers import pipeline_config
 from sdjax_engine.startup.companions import check_labels
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, respaced, scale_of
+from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.companions import labels_at, load_preview_decoder
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
 from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
@@ -51,13 +51,12 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     contents = read_contents(path, variant=spec.variant, safety_checker=spec.safety_checker, vae=spec.vae)
     parts = parts_of(contents, dtype)
     check_tensors(contents.origin, parts)
-    vae = contents.parts["vae"].config
-    check_sizes(spec.offer, scale_of(vae))
-    check_guidance(spec.offer, contents.parts["unet"].config)
+    latents = contents.family.networks(contents, spec.offer).latents
+    check_sizes(spec.offer, latents)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, pipeline=contents.pipeline))
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
-    adaptable = {name: shapes[name] for name in (UNET, *TEXT_ENCODERS) if name in shapes}
+    adaptable = {name: shapes[name] for name in contents.family.adaptable if name in shapes}
     loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
     read_all(loras, layer_shapes(adaptable), rank=spec.lora_rank)
     if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
@@ -65,8 +64,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     if previews and spec.preview_decoder is not None and local_path(spec.preview_decoder) is not None:
         load_preview_decoder(
             spec.preview_decoder,
-            latent_channels=int(vae["latent_channels"]),
-            vae_scale_factor=scale_of(vae),
+            latents=latents,
             dtype=dtype,
             put=in_host_memory,
         )

@@ -27,7 +27,6 @@ from sdjax_engine.lane.runs import SeatGrid
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.model.latent_rgb import colours_of
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Previews, Seats, suitable_seats
@@ -220,7 +219,7 @@ class Registry:
 
     def offers_pictures(self, lane: Lane) -> bool:
         """Whether images of this lane may start from pictures, once that is ready."""
-        return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
+        return self.config.start_pictures or bool(self.models[lane.model].networks.denoiser.further_channels)
 
     def stop(self) -> None:
         """Make nothing ready any more, and write the counts of use."""
@@ -242,7 +241,7 @@ class Registry:
         """Whether a lane has programs that suit some runs only, and cost less."""
         model = self.models[lane.model]
         grid = SeatGrid(devices=1, seats_per_device=self.seats_per_device, halves=model.halves(lane))
-        return bool(self.config.fitted_programs and grid.further_forms(loras=model.adapts_unet))
+        return bool(self.config.fitted_programs and grid.further_forms(loras=model.adapts_denoiser))
 
     @property
     def steps_at_once(self) -> int:
@@ -283,7 +282,7 @@ class Registry:
         seconds = self.config.preview_seconds
         if not seconds:
             return None
-        colours = colours_of(self.models[model].checkpoint.vae.config)
+        colours = self.models[model].networks.latents.colours
         return Previews(seconds=seconds, most_share=self.config.preview_share, colours=colours)
 
     def steps(self, thread: EngineThread) -> list[Step]:

@@ -11,22 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import UnreadableCheckpoint, quoted
+from sdjax_engine.families.family import Family, Parameters
+from sdjax_engine.families.stable_diffusion.latents import scale_of
 from sdjax_engine.models.unet_config import TIME_IDS
-from sdjax_engine.prompts import Tokenizer
-from sdjax_engine.weights.networks import Blueprint, Parameters, Part
+from sdjax_engine.weights.networks import Blueprint, Part
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
     """One network: its parameters on the devices, its blueprint, its complete configuration.
 
-    `shapes` are those of the parameters in the module. On a GPU kernels of convolutions may lie in another
-    order.
+    `in_float32` is the blueprint of the same network in float32. `shapes` are those of the parameters in the
+    module. On a GPU kernels of convolutions may lie in another order.
     """
 
     parameters: Parameters = field(repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(repr=False)
     blueprint: Blueprint = field(repr=False)
+    in_float32: Blueprint = field(repr=False)
     config: dict[str, Any]
 
     def placed(self, put: Callable[[npt.NDArray[Any]], Any]) -> Component:
@@ -45,72 +47,29 @@ class Component:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TextEncoder:
-    """A text encoder and its tokenizer."""
-
-    component: Component
-    tokenizer: Tokenizer
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Checkpoint:
     """A loaded checkpoint.
 
-    `pipeline` is the reference's class of the checkpoint. `text_encoders` are one or two, in the order in
-    which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's picture
-    settings and is empty without one. `scheduler_config` is the content of the file, without defaults for
-    missing keys. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
-    is (width, height) in pixels. `known_words`: all words that it knows, in lower case; empty for any.
+    `pipeline` is the reference's class of the checkpoint, `index` what model_index.json says besides the
+    components; `components` are by their names there. `tokenizers` are the family's. `preprocessor_config`
+    holds the safety checker's picture settings and is empty without one. `scheduler_config` is the content
+    of the file, without defaults for missing keys. `native_size` is (width, height) in pixels. `known_words`:
+    all words that it knows, in lower case; empty for any.
     """
 
     name: str
+    family: Family = field(repr=False)
     pipeline: str
-    text_encoders: tuple[TextEncoder, ...]
-    unet: Component
-    vae: Component
-    safety_checker: Component | None
+    index: dict[str, Any]
+    components: Mapping[str, Component]
+    tokenizers: tuple[Any, ...]
     preprocessor_config: dict[str, Any]
     scheduler_config: dict[str, Any]
-    force_zeros_for_empty_prompt: bool
     native_size: tuple[int, int]
     known_words: frozenset[str] = frozenset()
 
-    @property
-    def text_encoder(self) -> Component:
-        """The first text encoder's network."""
-        return self.text_encoders[0].component
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The first text encoder's tokenizer."""
-        return self.text_encoders[0].tokenizer
-
-    @property
-    def penultimate(self) -> bool:
-        """Whether the UNet attends to the text encoders' penultimate layer: true with two encoders."""
-        return len(self.text_encoders) == 2
-
-    @property
-    def latent_channels(self) -> int:
-        """The channels of a latent picture."""
-        return int(self.vae.config["latent_channels"])
-
-    @property
-    def vae_scale_factor(self) -> int:
-        """Pixels of a picture per latent pixel, along one side."""
-        return scale_of(self.vae.config)
-
-    @property
-    def scaling_factor(self) -> float:
-        """The factor from the autoencoder's latents to the UNet's."""
-        return float(self.vae.config["scaling_factor"])
-
-
-def scale_of(vae_config: Mapping[str, Any]) -> int:
-    """Return the pixels of a picture per latent pixel, along one side."""
-    return int(2 ** (len(vae_config["block_out_channels"]) - 1))
-
-
+SAFETY_CHECKER = "safety_checker"
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 MOST_PIXELS = 16384  # along one side
 DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the reference's default
@@ -120,17 +79,18 @@ DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the r
 class Contents:
     """The networks, by their names in model_index.json, and everything else of the checkpoint.
 
-    `tokenizers` are in the order of the text encoders; `origin` names the source in messages. `known_words`
-    are those of the file KNOWN_WORDS.
+    `origin` names the source in messages; the other values are those of `Checkpoint`. `known_words` are those
+    of the file KNOWN_WORDS.
     """
 
     origin: str
+    family: Family
     pipeline: str
-    parts: Mapping[str, Part]
-    tokenizers: tuple[Tokenizer, ...]
+    components: Mapping[str, Part]
+    tokenizers: tuple[Any, ...]
     scheduler_config: dict[str, Any]
+    index: dict[str, Any] = field(default_factory=dict)
     preprocessor_config: dict[str, Any] = field(default_factory=dict)
-    force_zeros_for_empty_prompt: bool = False
     known_words: frozenset[str] = frozenset()
 
     @property
@@ -141,7 +101,7 @@ class Contents:
     @property
     def native_size(self) -> tuple[int, int]:
         """The (width, height) in pixels that the UNet was trained at."""
-        return native_size_of(self.parts["unet"].config, self.parts["vae"].config)
+        return native_size_of(self.components["unet"].config, self.components["vae"].config)
 
 
 def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int, int]:
@@ -174,9 +134,9 @@ def respaced(scheduler_config: dict[str, Any], timestep_spacing: str | None) -> 
 
 def check_together(contents: Contents) -> None:
     """Raise UnreadableCheckpoint for components that do not match."""
-    unet, vae = contents.parts["unet"].config, contents.parts["vae"].config
+    unet, vae = contents.components["unet"].config, contents.components["vae"].config
     native_size_of(unet, vae)  # raises for an impossible size
-    texts = [contents.parts[name].config for name in TEXT_ENCODERS if name in contents.parts]
+    texts = [contents.components[name].config for name in TEXT_ENCODERS if name in contents.components]
     latent = vae["latent_channels"]
     clashes = {
         "the UNet's out_channels are not the autoencoder's latent_channels": unet["out_channels"] != latent,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint, cut
+from sdjax_engine.families.family import Latents
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.config import CLASSIFIER, TINY_AUTOENCODER, factor_of, labels_of
 from sdjax_engine.models.pixels import ViTPreprocessing, settle_vit_preprocessing
@@ -29,8 +30,7 @@ DECODER_CACHED_AS = "preview_decoder"
 def load_preview_decoder(
     source: str,
     *,
-    latent_channels: int,
-    vae_scale_factor: int,
+    latents: Latents,
     dtype: str,
     put: Put,
     cache_dir: Path | None = None,
@@ -38,8 +38,8 @@ def load_preview_decoder(
 ) -> Component:
     """Read the decoder called `source`, a folder or a hub id of the reference's `AutoencoderTiny`.
 
-    It must decode latents of `latent_channels` to `vae_scale_factor` times their size. Other arguments are
-    those of `load_checkpoint`. Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
+    It must decode such `latents`, each cell to a square of as many pixels. Other arguments are those of
+    `load_checkpoint`. Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
     """
     folder = find_decoder(source, report)
     file = folder / CONFIG
@@ -51,10 +51,10 @@ def load_preview_decoder(
         )
     settled = settle_config(TINY_AUTOENCODER, config, origin=str(file))
     channels, factor = settled["latent_channels"], factor_of(settled)
-    if (channels, factor) != (latent_channels, vae_scale_factor):
+    if (channels, factor) != (latents.channels, latents.cell):
         raise UnreadableCheckpoint(
             f"{source} decodes {channels} latent channels to {factor} times the size, and the model has "
-            f"{latent_channels} and {vae_scale_factor}: name a decoder that was made for the model's "
+            f"{latents.channels} and {latents.cell}: name a decoder that was made for the model's "
             "autoencoder, or delete the key."
         )
     stored = stored_tensors(TINY_AUTOENCODER, weight_files(folder, variant=None, stem=DIFFUSERS_STEM))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint, cut
+from sdjax_engine.families import pipelines
 from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents
@@ -83,16 +84,6 @@ def part_of(folder: Path, files: tuple[Path, ...]) -> Part:
     )
 
 
-PIPELINES = (
-    "StableDiffusionPipeline",
-    "StableDiffusionImg2ImgPipeline",
-    "StableDiffusionInpaintPipeline",
-    "StableDiffusionXLPipeline",
-    "StableDiffusionXLImg2ImgPipeline",
-    "StableDiffusionXLInpaintPipeline",
-    "LatentConsistencyModelPipeline",
-    "LatentConsistencyModelImg2ImgPipeline",
-)
 CLASSES = {
     "text_encoder": ("CLIPTextModel",),
     "text_encoder_2": ("CLIPTextModelWithProjection",),
@@ -131,7 +122,9 @@ def read_folder(
     configs = {name: read_config(folder / name, model) for name, model in models.items()}
     return Contents(
         origin=str(folder),
+        family=pipelines()[pipeline],
         pipeline=pipeline,
+        index={name: value for name, value in index.items() if not isinstance(value, list)},
         tokenizers=tuple(
             Tokenizer.load(folder / name.replace("text_encoder", "tokenizer"))
             for name in TEXT_ENCODERS
@@ -143,10 +136,8 @@ def read_folder(
             if "safety_checker" in models
             else {}
         ),
-        force_zeros_for_empty_prompt="XL" in pipeline
-        and bool(index.get("force_zeros_for_empty_prompt", True)),
         known_words=read_known_words(folder),
-        parts={
+        components={
             name: Part(
                 model=model,
                 config=configs[name],
@@ -190,9 +181,9 @@ def read_known_words(folder: Path) -> frozenset[str]:
 
 def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
     pipeline = index["_class_name"]
-    if pipeline not in PIPELINES:
+    if pipeline not in pipelines():
         raise UnreadableCheckpoint(
-            f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(PIPELINES)}."
+            f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(pipelines())}."
         )
     wrong = [
         f"{name} {cut(str(index.get(name)))}"

@@ -15,20 +15,18 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.families.family import Parameters
 from sdjax_engine.weights.cache import Cache, Placed
 from sdjax_engine.weights.checkpoint import (
-    TEXT_ENCODERS,
     Checkpoint,
     Component,
     Contents,
-    TextEncoder,
     check_together,
     respaced,
 )
 from sdjax_engine.weights.files import USUAL, HubOptions, Report, find_source
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.networks import (
-    Parameters,
     Part,
     check_tensors,
     ordered_by_output,
@@ -142,25 +140,20 @@ def read_contents(
 
 def parts_of(contents: Contents, dtype: str) -> dict[str, Part]:
     """Return each network, with the dtype that its parameters will have."""
-    return {name: replace(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
+    return {name: replace(part, dtype=DTYPES[dtype]) for name, part in contents.components.items()}
 
 
 def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
     """Return the checkpoint of these networks."""
-    encoders = [components[each] for each in TEXT_ENCODERS if each in components]
     return Checkpoint(
         name=name,
+        family=contents.family,
         pipeline=contents.pipeline,
-        text_encoders=tuple(
-            TextEncoder(component=component, tokenizer=tokenizer)
-            for component, tokenizer in zip(encoders, contents.tokenizers, strict=True)
-        ),
-        unet=components["unet"],
-        vae=components["vae"],
-        safety_checker=components.get("safety_checker"),
+        index=contents.index,
+        components=components,
+        tokenizers=contents.tokenizers,
         preprocessor_config=contents.preprocessor_config,
         scheduler_config=contents.scheduler_config,
-        force_zeros_for_empty_prompt=contents.force_zeros_for_empty_prompt,
         native_size=contents.native_size,
         known_words=contents.known_words,
     )
@@ -176,6 +169,7 @@ def fill(name: str, part: Part, *, put: Put, cache: Cache | None, by_output: boo
         parameters=dict(sorted(courier.placed.items())),
         shapes=shapes,
         blueprint=part.blueprint,
+        in_float32=part.in_float32,
         config=part.config,
     )
 

@@ -57,10 +57,6 @@ def by_window(parameter: Any, wanted: Sequence[int]) -> Any:
     return parameter if tuple(parameter.shape) == tuple(wanted) else parameter.transpose(BY_WINDOW)
 
 
-Parameters = dict[str, jax.Array]
-"""A network's parameters by their paths with dots, a plain tree."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """A network without memory, as flax splits it, and its parameters by the reference's names.
@@ -169,6 +165,12 @@ class Part:
         return Blueprint(self._layout)
 
     @property
+    def in_float32(self) -> Blueprint:
+        """The construction of its module with parameters and arithmetic in float32."""
+        model, config = self.model, self.config
+        return Blueprint(lambda: layout(model, config, "float32"))
+
+    @property
     def wanted(self) -> Mapping[str, Parameter]:
         """Its parameters by the reference's names; raises UnreadableCheckpoint if it cannot be built."""
         return self._layout().parameters
@@ -244,11 +246,6 @@ def _layout(model: str, config: str, dtype: str) -> Layout:
     home, _ = KINDS[model]
     network = getattr(import_module(f"sdjax_engine.models.{home}"), model)
     return layout_of(network(json.loads(config), dtype=jnp.dtype(dtype)))
-
-
-def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
-    """Return the blueprint of the autoencoder of this configuration in float32."""
-    return Blueprint(lambda: layout("AutoencoderKL", config, "float32"))
 
 
 def check_tensors(origin: str, parts: Mapping[str, Part]) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -117,3 +118,18 @@ def test_only_name_resolution_uses_the_event_loops_own_threads() -> None:
         and ("asyncio.to_thread(" in (code := path.read_text()) or "run_in_executor(None" in code)
     ]
     assert users == []
+
+
+def test_only_a_family_knows_the_names_of_its_networks() -> None:
+    names = re.compile(
+        r"[Uu][Nn]et|\bCLIP\b|time_ids|text_embeds|keys_values|penultimate|text_encoder(?!s)|\bVAE\b"
+    )
+    rooms = ("compiling", "denoising", "lane", "memory", "model", "scheduler", "startup")
+    found = {
+        f"{path.relative_to(ROOT)}:{number}": line.strip()
+        for room in rooms
+        for path in tracked(f"sdjax_engine/{room}/*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if names.search(line)
+    }
+    assert found == {}

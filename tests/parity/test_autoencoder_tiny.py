@@ -19,6 +19,7 @@ from networks import Filled, channels_first, noise, relative_difference
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.denoising.estimates import LONGEST_SIDE, pooled
+from sdjax_engine.families.family import Latents
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
@@ -49,8 +50,7 @@ def test_a_decoded_picture_is_the_references(name: str, dtype: str, tmp_path: Pa
     factor = 2 ** (len(config["num_decoder_blocks"]) - 1)
     decoder = load_preview_decoder(
         str(folder),
-        latent_channels=config["latent_channels"],
-        vae_scale_factor=factor,
+        latents=Latents(cell=factor, channels=config["latent_channels"], multiple=factor),
         dtype=dtype,
         put=jax.device_put,
     )
@@ -101,7 +101,9 @@ def lane(tmp_path_factory: pytest.TempPathFactory) -> tuple[DeviceLane, DeviceLa
     model = LoadedModel(TINY, load_checkpoint(str(checkpoint), put=put), compiler)
     lanes = []
     for decoder in (
-        load_preview_decoder(str(folder), latent_channels=4, vae_scale_factor=2, dtype="float32", put=put),
+        load_preview_decoder(
+            str(folder), latents=Latents(cell=2, channels=4, multiple=2), dtype="float32", put=put
+        ),
         None,
     ):
         model.preview_decoder = decoder

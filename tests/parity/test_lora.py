@@ -116,8 +116,8 @@ def compute(checkpoint: Checkpoint, bank: LoraBank) -> dict[str, Outputs]:
 
     given = inputs()
     sample = given["sample"].permute(0, 2, 3, 1)
-    unet = run(checkpoint.unet, "unet", sample, given["timestep"], given["context"])
-    text = run(checkpoint.text_encoder, "text_encoder", given["input_ids"].to(torch.int32))
+    unet = run(checkpoint.components["unet"], "unet", sample, given["timestep"], given["context"])
+    text = run(checkpoint.components["text_encoder"], "text_encoder", given["input_ids"].to(torch.int32))
     return {case: {"unet": unet[seat], "text_encoder": text[seat]} for seat, case in enumerate(CASES)}
 
 

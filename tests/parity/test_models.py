@@ -92,7 +92,7 @@ def unet_difference(folder: Path, *, height: int = 8, width: int = 8, dtype: str
         theirs = reference(
             channels_first(sample), torch.from_numpy(timesteps), torch.from_numpy(encodings)
         ).sample
-    component = load_checkpoint(str(folder), dtype=dtype).unet
+    component = load_checkpoint(str(folder), dtype=dtype).components["unet"]
     ours = run(component, lambda model, *values: model(*values), sample, timesteps, encodings)
     return relative_difference(ours, theirs)
 
@@ -121,7 +121,7 @@ def test_unet_in_bfloat16_stays_near_the_reference(compare: Compare, tmp_path: P
 def decode_difference(folder: Path, *, dtype: str) -> float:
     latents = noise(2, 6, 8, 4)
     reference = AutoencoderKL.from_pretrained(folder / "vae", low_cpu_mem_usage=False)
-    component = load_checkpoint(str(folder), dtype=dtype).vae
+    component = load_checkpoint(str(folder), dtype=dtype).components["vae"]
     ours = run(component, lambda model, x: model.decode(x), latents)
     return relative_difference(ours, reference.decode(channels_first(latents)).sample)
 
@@ -150,7 +150,8 @@ def test_vae_encodes_as_the_reference_does(
     reference = AutoencoderKL.from_pretrained(folder / "vae", low_cpu_mem_usage=False)
     latents = reference.encode(channels_first(pixels)).latent_dist
 
-    mean, logvar = run(load_checkpoint(str(folder)).vae, lambda model, x: model.encode(x), pixels)
+    vae = load_checkpoint(str(folder)).components["vae"]
+    mean, logvar = run(vae, lambda model, x: model.encode(x), pixels)
 
     compare("VAE, encoding", "float32", relative_difference(mean, latents.mean))
     compare("VAE, encoding", "float32", relative_difference(logvar, latents.logvar))
@@ -158,9 +159,9 @@ def test_vae_encodes_as_the_reference_does(
 
 def text_difference(folder: Path, *, dtype: str) -> float:
     checkpoint = load_checkpoint(str(folder), dtype=dtype)
-    ids = np.stack([checkpoint.tokenizer.encode(text) for text in ("", "a red circle", "그림 🎨 صورة")])
+    ids = np.stack([checkpoint.tokenizers[0].encode(text) for text in ("", "a red circle", "그림 🎨 صورة")])
     reference = CLIPTextModel.from_pretrained(folder / "text_encoder")
-    ours = run(checkpoint.text_encoder, lambda model, x: model(x).hidden, ids)
+    ours = run(checkpoint.components["text_encoder"], lambda model, x: model(x).hidden, ids)
     return relative_difference(ours, reference(torch.from_numpy(ids).long()).last_hidden_state)
 
 

@@ -8,20 +8,22 @@ import pytest
 
 from sdjax_engine.demo.drawing import Sprites, draw
 from sdjax_engine.demo.scenes import sample_scene
-from sdjax_engine.model.latent_rgb import SDXL, STABLE_DIFFUSION, coloured, colours_of
+from sdjax_engine.families.stable_diffusion.latents import SDXL, STABLE_DIFFUSION, colours_of
+from sdjax_engine.model.latent_rgb import coloured
 from sdjax_engine.weights import load_checkpoint
 
 
 def test_previews_of_the_demo_have_the_mean_colours_of_its_pictures() -> None:
     checkpoint = load_checkpoint("demo")
-    colours = colours_of(checkpoint.vae.config)
+    vae = checkpoint.components["vae"]
+    colours = colours_of(vae.config)
     assert colours is not None
     sources = [np.random.default_rng(seed) for seed in range(4)]
-    size = (checkpoint.vae.config["sample_size"],) * 2
+    size = (vae.config["sample_size"],) * 2
     drawn = [draw(sample_scene(each, shapes_only=True), Sprites(), size=size) for each in sources]
     scenes = np.stack([np.asarray(each) for each in drawn]).astype(np.float32)
-    mean, _ = jax.jit(lambda pixels: checkpoint.vae.module().encode(pixels))(scenes / 127.5 - 1)
-    latents = np.asarray(mean, np.float32) * checkpoint.scaling_factor
+    mean, _ = jax.jit(lambda pixels: vae.module().encode(pixels))(scenes / 127.5 - 1)
+    latents = np.asarray(mean, np.float32) * vae.config["scaling_factor"]
     count, height, width, _ = latents.shape
     means = scenes.reshape(count, height, scenes.shape[1] // height, width, -1, 3).mean(axis=(2, 4))
     previews = np.stack([coloured(each, colours) for each in latents]).astype(float)

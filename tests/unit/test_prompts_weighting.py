@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sdjax_engine.denoising.traced import apply_weights
+from sdjax_engine.families.stable_diffusion.text import apply_weights
 
 Array = npt.NDArray[np.float32]
 

@@ -64,7 +64,7 @@ def registry_of(
     monkeypatch.setattr(registry, "open_lane", lambda *_: device)
     monkeypatch.setattr(registry, "compile_begin", lambda *_: None)
     monkeypatch.setattr(registry, "LaneShapes", lambda **_: None)
-    facts = {"decodes_in_float32": False, "adapts_unet": loras, "halves": lambda _lane: halves}
+    facts = {"decodes_in_float32": False, "adapts_denoiser": loras, "halves": lambda _lane: halves}
     model = cast("LoadedModel", SimpleNamespace(**facts))
     return Registry(
         config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), **config),

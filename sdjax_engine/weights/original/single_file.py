@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.families import pipelines
+from sdjax_engine.families.stable_diffusion.latents import scale_of
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents, scale_of
+from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents
 from sdjax_engine.weights.files import PICKLES, Report, find_tokenizer
 from sdjax_engine.weights.folder import read_autoencoder, read_autoencoder_file
 from sdjax_engine.weights.networks import Part, infer_part
@@ -82,8 +84,9 @@ def read_single_file(
     pooled = texts["text_encoder_2"].config["projection_dim"] if original.family is SD_XL else None
     return Contents(
         origin=str(file),
+        family=pipelines()[original.pipeline],
         pipeline=original.pipeline,
-        parts={**texts, "unet": unet_part(original, pooled_width=pooled), "vae": original.vae},
+        components={**texts, "unet": unet_part(original, pooled_width=pooled), "vae": original.vae},
         tokenizers=tuple(
             find_tokenizer(
                 file,
@@ -94,7 +97,6 @@ def read_single_file(
             for each in original.family.encoders
         ),
         scheduler_config=original.scheduler_config,
-        force_zeros_for_empty_prompt=original.family is SD_XL,
     )
 
 

@@ -16,7 +16,7 @@ from engines import SMALLEST
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / ".compilers" / "tpu" / "libtpu" / "libtpu.so"
-PROGRAMS = {"encode", "begin", "empty", "admit", "denoise", "take", "decode", "estimate"}
+PROGRAMS = {"encode", "begin", "empty", "admit", "condition", "denoise", "take", "decode", "estimate"}
 OF_SOME_ROWS = {"denoise, 1 row", "denoise, 2 rows"}
 
 OTHER_BLOCKS = {

@@ -21,6 +21,7 @@ from sdjax_engine.compiling.compiler import Compiler, working_memory
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.families.family import Latents
 from sdjax_engine.lane import programs
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.seat_count import open_lane
@@ -150,7 +151,9 @@ def lane_of(model: LoadedModel, compiler: Compiler, seats: int) -> DeviceLane:
 @pytest.fixture(scope="module")
 def decoder(folder: Path, compiler: Compiler) -> Component:
     put = partial(devices.replicate, mesh=compiler.mesh)
-    return load_preview_decoder(str(folder), latent_channels=4, vae_scale_factor=2, dtype="float32", put=put)
+    return load_preview_decoder(
+        str(folder), latents=Latents(cell=2, channels=4, multiple=2), dtype="float32", put=put
+    )
 
 
 class Narrow(Residency):

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from engines import like
 
-from sdjax_engine.denoising.state import Encoding
+from sdjax_engine.families.stable_diffusion.text import Encoding
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.loaded import EncodingCache, LoadedModel
-from sdjax_engine.prompts import TokenizedText
+from sdjax_engine.model.prepare import Text
 from sdjax_engine.request import Lane
 
 
@@ -39,15 +39,15 @@ class Cache:
     """A cache over the counted program, given the model's parameters."""
 
     def __init__(self, model: LoadedModel, counted: Counted, **how: Any) -> None:
-        self._parameters, self._mesh = model.arrays.text_encoders, model.mesh
-        self._cache = EncodingCache(model.mesh, counted, ids_shape=model.preparation.ids_shape, **how)
+        self._parameters, self._mesh = model.arrays.texts, model.mesh
+        self._cache = EncodingCache(model.mesh, counted, tokens=model.networks.texts.tokens, **how)
 
-    def gather(self, texts: Sequence[TokenizedText]) -> Encoding:
+    def gather(self, texts: Sequence[Text]) -> Encoding:
         shares = self._cache.gather(self._parameters, dict(enumerate(texts)))
         return cast("Encoding", shares.together(self._mesh))
 
 
-def text(model: LoadedModel, prompt: str) -> TokenizedText:
+def text(model: LoadedModel, prompt: str) -> Text:
     return model.prepare(like(prompt=prompt)).texts[1]
 
 
@@ -58,7 +58,7 @@ def test_each_text_is_encoded_once_and_the_same_on_every_device(model: LoadedMod
     swapped = encodings.gather([moon, star])
     alone = encodings.gather([star, star])
     assert counted.times == 1
-    for here, there, both in zip(together, swapped, alone, strict=True):
+    for here, there, both in zip(*map(jax.tree.leaves, (together, swapped, alone)), strict=True):
         np.testing.assert_array_equal(np.asarray(here), np.asarray(there)[::-1])
         np.testing.assert_array_equal(np.asarray(both), np.asarray(here)[[0, 0]])
     assert not np.array_equal(*np.asarray(together.hidden))
@@ -90,8 +90,8 @@ def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedMo
             assert let_go.wait(60.0)
         return program(numbers, parameters, *arrays)
 
-    parameters = model.arrays.text_encoders
-    cache = EncodingCache(model.mesh, hang_once, ids_shape=model.preparation.ids_shape, most_texts=1)
+    parameters = model.arrays.texts
+    cache = EncodingCache(model.mesh, hang_once, tokens=model.networks.texts.tokens, most_texts=1)
     star, moon = text(model, "a star"), text(model, "a moon")
     late: list[Mapping[int, Encoding]] = []
     stars, moons = {0: star, 1: star}, {0: moon, 1: moon}
@@ -110,9 +110,9 @@ def test_a_lane_that_is_reset_forgets_texts_that_failed_work_may_have_encoded(
     model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
 ) -> None:
     star = text(model, "a star")
-    before = np.asarray(model.encodings.gather(model.arrays.text_encoders, {0: star})[0].hidden)
+    before = np.asarray(model.encodings.gather(model.arrays.texts, {0: star})[0].hidden)
     assert star in model.encodings._encodings
     next(iter(device_lanes.values())).reset()
     assert not model.encodings._encodings
-    after = np.asarray(model.encodings.gather(model.arrays.text_encoders, {0: star})[0].hidden)
+    after = np.asarray(model.encodings.gather(model.arrays.texts, {0: star})[0].hidden)
     np.testing.assert_array_equal(before, after)

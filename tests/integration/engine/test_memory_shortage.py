@@ -212,7 +212,7 @@ def half_blind(checkpoint: Path, compiler: Compiler) -> LoadedModel:
     number of bfloat16, to 1e36, which is more than half of the next step.
     """
     whole, half = (load_checkpoint(str(checkpoint), dtype=dtype) for dtype in ("float32", "bfloat16"))
-    parameters = dict(half.vae.parameters)
+    parameters = dict(half.components["vae"].parameters)
     largest = float(jnp.finfo(jnp.bfloat16).max)
 
     def fill(name: str, value: float | npt.NDArray[Any]) -> None:
@@ -226,9 +226,12 @@ def half_blind(checkpoint: Path, compiler: Compiler) -> LoadedModel:
     center = np.zeros(parameters["decoder.conv_out.kernel"].shape, np.float32)
     center[1, 1] = 1e36 / center.shape[2] / float(jax.nn.silu(1.0))
     fill("conv_out.kernel", center)
-    vae = dataclasses.replace(half.vae, parameters=parameters)
+    vae = dataclasses.replace(half.components["vae"], parameters=parameters)
     return LoadedModel(
-        TINY, dataclasses.replace(whole, vae=vae), compiler, residency=Residency(compiler.mesh)
+        TINY,
+        dataclasses.replace(whole, components={**whole.components, "vae": vae}),
+        compiler,
+        residency=Residency(compiler.mesh),
     )
 
 

@@ -14,12 +14,13 @@ import pytest
 from checkpoints import UNET, UNET_XL
 from jaxprs import equations
 
+from sdjax_engine.families.family import Parameters
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.layers import Linear
 from sdjax_engine.models.lora import layers_of
 from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
-from sdjax_engine.weights.networks import Blueprint, Parameters, layout_of
+from sdjax_engine.weights.networks import Blueprint, layout_of
 
 SEATS, HALVES, KEYS = 2, 2, 9
 ROWS = SEATS * HALVES

@@ -28,9 +28,7 @@ def kept(cache: Path) -> dict[str, int]:
 
 
 def same(one: Checkpoint, other: Checkpoint) -> bool:
-    trees = [
-        (each.text_encoder.parameters, each.unet.parameters, each.vae.parameters) for each in (one, other)
-    ]
+    trees = [{name: part.parameters for name, part in each.components.items()} for each in (one, other)]
     pairs = zip(*(jax.tree.leaves(tree) for tree in trees), strict=True)
     return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
 

@@ -11,10 +11,12 @@ import jax
 import numpy as np
 import pytest
 from checkpoints import FAMILIES, configure, make_tiny_checkpoint
+from engines import TINY
 from safetensors.numpy import load_file, save_file
 from test_cache import same
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.weights import Component, describe, load_checkpoint
 
 UNET_CONFIG, VAE_CONFIG = "unet/config.json", "vae/config.json"
@@ -42,8 +44,8 @@ def test_checkpoint_of_every_family_loads(family: str, tmp_path: Path) -> None:
     checkpoint, described = load_checkpoint(str(folder)), describe(str(folder))
 
     assert checkpoint.pipeline == json.loads((folder / "model_index.json").read_text())["_class_name"]
-    assert checkpoint.penultimate == family.startswith("SDXL")
-    assert checkpoint.safety_checker is None
+    assert ("text_encoder_2" in checkpoint.components) == family.startswith("SDXL")
+    assert "safety_checker" not in checkpoint.components
     assert described.pipeline == checkpoint.pipeline
     assert described.native_size == checkpoint.native_size == (64, 64)
     assert described.scheduler_config == checkpoint.scheduler_config
@@ -52,7 +54,10 @@ def test_checkpoint_of_every_family_loads(family: str, tmp_path: Path) -> None:
 def test_negative_prompt_is_not_zeroed_where_the_checkpoint_says_so(xl_copy: Path) -> None:
     configure("model_index.json", force_zeros_for_empty_prompt=False)(xl_copy)
 
-    assert not load_checkpoint(str(xl_copy)).force_zeros_for_empty_prompt
+    checkpoint = load_checkpoint(str(xl_copy))
+    text, _ = checkpoint.family.networks(checkpoint, TINY).texts.read("", negative=True)
+    assert isinstance(text, TokenizedText)
+    assert not text.silent
 
 
 @pytest.mark.parametrize("force_upcast", [True, False])
@@ -63,14 +68,15 @@ def test_autoencoder_of_sdxl_is_in_bfloat16_whose_range_is_that_of_float32(
 
     checkpoint = load_checkpoint(str(xl_copy), dtype="bfloat16")
 
-    assert dtypes(checkpoint.vae) == dtypes(checkpoint.unet) == {"bfloat16"}
+    assert dtypes(checkpoint.components["vae"]) == {"bfloat16"}
+    assert dtypes(checkpoint.components["unet"]) == {"bfloat16"}
 
 
 def test_second_encoder_loads_without_the_prefix_of_its_tensors(xl: Path, xl_copy: Path) -> None:
     tensors = load_file(xl_copy / SECOND_FILE)
     save_file({name.removeprefix("text_model."): x for name, x in tensors.items()}, xl_copy / SECOND_FILE)
 
-    one, other = (load_checkpoint(str(each)).text_encoders[1].component for each in (xl, xl_copy))
+    one, other = (load_checkpoint(str(each)).components["text_encoder_2"] for each in (xl, xl_copy))
 
     pairs = zip(jax.tree.leaves(one.parameters), jax.tree.leaves(other.parameters), strict=True)
     assert all(np.array_equal(a, b) for a, b in pairs)
@@ -94,15 +100,14 @@ def test_safety_checker_is_read_only_when_asked_for(tmp_path: Path) -> None:
 
     without, with_it = load_checkpoint(folder), load_checkpoint(folder, safety_checker=True)
 
-    assert without.safety_checker is None
+    assert "safety_checker" not in without.components
     assert without.preprocessor_config == {}
-    assert with_it.safety_checker is not None
-    assert len(jax.tree.leaves(with_it.safety_checker.parameters)) > 20
+    assert len(jax.tree.leaves(with_it.components["safety_checker"].parameters)) > 20
     assert with_it.preprocessor_config["image_mean"] == pytest.approx([0.48145466, 0.4578275, 0.40821073])
 
 
 def test_safety_checker_asked_for_where_there_is_none_is_none(original: Path) -> None:
-    assert load_checkpoint(str(original), safety_checker=True).safety_checker is None
+    assert "safety_checker" not in load_checkpoint(str(original), safety_checker=True).components
 
 
 MISFITS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {

@@ -22,7 +22,7 @@ def test_parameter_comes_back_from_a_gpus_order(shape: tuple[int, ...]) -> None:
 
 def test_network_whose_kernels_lie_as_a_gpu_reads_them_computes_the_same(tmp_path: Path) -> None:
     folder = str(make_tiny_checkpoint(tmp_path / "checkpoint"))
-    usual, turned = (load_checkpoint(folder, by_output=each).vae for each in (False, True))
+    usual, turned = (load_checkpoint(folder, by_output=each).components["vae"] for each in (False, True))
     latents = np.random.default_rng(0).standard_normal((1, 4, 5, 4)).astype(np.float32)
 
     def decoded(component: Component) -> np.ndarray:

@@ -27,7 +27,7 @@ def rewrite(file: Path, change: Callable[[Tensors], Tensors]) -> None:
 
 
 def parameters(checkpoint: Checkpoint) -> list[np.ndarray]:
-    states = (checkpoint.text_encoder.parameters, checkpoint.unet.parameters, checkpoint.vae.parameters)
+    states = {name: each.parameters for name, each in checkpoint.components.items()}
     return [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
 
 
@@ -91,8 +91,8 @@ def test_files_of_the_variant_are_read_where_there_are_any(original: Path, folde
     }
     save_file(halves, folder / "vae" / "diffusion_pytorch_model.fp16.safetensors")
 
-    plain = load_checkpoint(str(original)).vae
-    variant = load_checkpoint(str(folder), variant="fp16").vae
+    plain = load_checkpoint(str(original)).components["vae"]
+    variant = load_checkpoint(str(folder), variant="fp16").components["vae"]
 
     for a, b in zip(jax.tree.leaves(plain.parameters), jax.tree.leaves(variant.parameters), strict=True):
         assert b.dtype == np.float32
@@ -120,7 +120,7 @@ def test_configurations_without_newer_keys_get_the_reference_defaults(original: 
 
     assert same_parameters(original, folder)
     for name in ("unet", "vae", "text_encoder"):
-        one, other = (getattr(load_checkpoint(str(each)), name) for each in (original, folder))
+        one, other = (load_checkpoint(str(each)).components[name] for each in (original, folder))
         assert one.config == other.config
 
 
@@ -129,13 +129,13 @@ def test_number_of_heads_takes_precedence_over_the_misnamed_key(original: Path, 
     renamed = json.loads(file.read_text()) | {"num_attention_heads": 4, "attention_head_dim": 8}
     file.write_text(json.dumps(renamed))
 
-    heads = load_checkpoint(str(folder)).unet.config["num_attention_heads"]
+    heads = load_checkpoint(str(folder)).components["unet"].config["num_attention_heads"]
 
-    assert heads == load_checkpoint(str(original)).unet.config["num_attention_heads"] == (4, 4)
+    assert heads == load_checkpoint(str(original)).components["unet"].config["num_attention_heads"] == (4, 4)
 
 
 def test_the_guide_changes_a_copy_of_the_network(original: Path) -> None:
-    unet = load_checkpoint(str(original)).unet
+    unet = load_checkpoint(str(original)).components["unet"]
     before = unet.blueprint.layout.graphdef
     assert as_removed(unet).blueprint.layout.graphdef != before
     assert nnx.graphdef(unet.module()) == before

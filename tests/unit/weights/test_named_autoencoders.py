@@ -59,9 +59,10 @@ def assert_is_vae_of(other: Path, ours: Checkpoint) -> None:
     latents = torch.randn((1, 4, 8, 8), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         expected = reference.decode(latents).sample.numpy().transpose(0, 2, 3, 1)
-    decoded = jax.jit(lambda x: ours.vae.module().decode(x))(latents.numpy().transpose(0, 2, 3, 1))
+    vae = ours.components["vae"]
+    decoded = jax.jit(lambda x: vae.module().decode(x))(latents.numpy().transpose(0, 2, 3, 1))
     np.testing.assert_allclose(decoded, expected, atol=2e-5)
-    assert ours.scaling_factor == reference.config.scaling_factor
+    assert vae.config["scaling_factor"] == reference.config.scaling_factor
 
 
 @pytest.mark.parity
@@ -99,7 +100,7 @@ def test_a_file_alone_has_the_scaling_of_the_checkpoints_family(other: Path, tmp
 
     ours = load_checkpoint(str(xl), vae=str(of_original_form(other, tmp_path)))
 
-    assert ours.scaling_factor == 0.13025
+    assert ours.components["vae"].config["scaling_factor"] == 0.13025
 
 
 @pytest.mark.parametrize(

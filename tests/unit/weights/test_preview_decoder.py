@@ -13,6 +13,7 @@ from checkpoints import configure, make_tiny_decoder
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.families.family import Latents
 from sdjax_engine.weights import Component
 from sdjax_engine.weights.companions import load_preview_decoder
 
@@ -28,8 +29,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def load(source: Path | str, cache_dir: Path | None = None) -> Component:
     return load_preview_decoder(
         str(source),
-        latent_channels=4,
-        vae_scale_factor=2,
+        latents=Latents(cell=2, channels=4, multiple=2),
         dtype="float32",
         put=jax.device_put,
         cache_dir=cache_dir,

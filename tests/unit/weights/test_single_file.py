@@ -46,8 +46,7 @@ def single_file(folder: Path, room: Path, **options: Any) -> Path:
 
 
 def components(checkpoint: Checkpoint) -> list[Component]:
-    texts = [each.component for each in checkpoint.text_encoders]
-    return [*texts, checkpoint.unet, checkpoint.vae]
+    return [checkpoint.components[name] for name in sorted(checkpoint.components)]
 
 
 def leaves(component: Component) -> list[np.ndarray]:
@@ -67,7 +66,6 @@ def test_networks_of_a_single_file_are_those_of_its_folder(
     ours = load_checkpoint(str(single_file(folders[family], tmp_path)))
 
     assert ours.pipeline == expected.pipeline
-    assert ours.force_zeros_for_empty_prompt == expected.force_zeros_for_empty_prompt
     for one, other in zip(components(ours), components(expected), strict=True):
         assert told(one) == told(other)
         assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
@@ -82,8 +80,8 @@ def test_transformers_of_uneven_depth_are_found(tmp_path: Path) -> None:
     }
     folder = make_tiny_checkpoint(tmp_path / "folder", **form | {"unet": form["unet"] | uneven})
 
-    ours = load_checkpoint(str(single_file(folder, tmp_path))).unet
-    expected = load_checkpoint(str(folder)).unet
+    ours = load_checkpoint(str(single_file(folder, tmp_path))).components["unet"]
+    expected = load_checkpoint(str(folder)).components["unet"]
 
     assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
 
@@ -96,12 +94,11 @@ def test_text_encoder_is_read_with_the_names_of_early_files(
     early = {name.replace(f"{prefix}text_model.", prefix): x for name, x in load_file(file).items()}
     save_file(early | {f"{prefix}embeddings.position_ids": np.arange(77)[None]}, file)
 
-    ours = load_checkpoint(str(file)).text_encoder
+    ours = load_checkpoint(str(file)).components["text_encoder"]
 
     assert prefix + "final_layer_norm.weight" in early
-    assert all(
-        np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(loaded["SD 1"].text_encoder), strict=True)
-    )
+    expected = loaded["SD 1"].components["text_encoder"]
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
 
 
 @pytest.mark.parity
@@ -165,7 +162,7 @@ def test_a_projection_named_as_a_linear_layer_is_not_turned(
     save_file(tensors | {f"{CLIP_G}text_projection.weight": np.ascontiguousarray(turned)}, file)
 
     ours, expected = (
-        each.text_encoders[1].component for each in (load_checkpoint(str(file)), loaded["SDXL"])
+        each.components["text_encoder_2"] for each in (load_checkpoint(str(file)), loaded["SDXL"])
     )
 
     assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
@@ -195,8 +192,8 @@ def test_middles_of_distilled_networks_are_found(
     form = original_form("SDXL")
     folder = make_tiny_checkpoint(tmp_path / "folder", **form | {"unet": form["unet"] | unet})
 
-    ours = load_checkpoint(str(single_file(folder, tmp_path))).unet
-    expected = load_checkpoint(str(folder)).unet
+    ours = load_checkpoint(str(single_file(folder, tmp_path))).components["unet"]
+    expected = load_checkpoint(str(folder)).components["unet"]
 
     assert ours.config["mid_block_type"] == middle
     assert told(ours) == told(expected)
@@ -241,7 +238,7 @@ def test_weights_of_eight_bits_are_widened_with_their_scales(
         reference = diffusers.StableDiffusionXLPipeline.from_single_file(
             str(file), config=str(folder), local_files_only=True, torch_dtype=torch.float32
         )
-        kernel = np.asarray(load_checkpoint(str(file)).unet.parameters["conv_in.kernel"])
+        kernel = np.asarray(load_checkpoint(str(file)).components["unet"].parameters["conv_in.kernel"])
         assert np.array_equal(kernel, reference.unet.conv_in.weight.detach().numpy().transpose(2, 3, 1, 0))
 
 
@@ -383,20 +380,19 @@ def test_schedule_beside_the_file_takes_precedence_over_its_family(
 
 
 def test_second_encoder_fills_prompts_up_with_zeros(folders: dict[str, Path], tmp_path: Path) -> None:
-    first, second = load_checkpoint(str(single_file(folders["SDXL"], tmp_path))).text_encoders
+    first, second = load_checkpoint(str(single_file(folders["SDXL"], tmp_path))).tokenizers
 
-    assert (first.tokenizer.pad_id, second.tokenizer.pad_id) == (first.tokenizer.end_id, 0)
+    assert (first.pad_id, second.pad_id) == (first.end_id, 0)
 
 
 def test_encoder_without_the_layer_that_is_not_used_loads_the_same(
     folders: dict[str, Path], loaded: dict[str, Checkpoint], tmp_path: Path
 ) -> None:
-    bare = load_checkpoint(str(single_file(folders["SD 2"], tmp_path, whole_encoder=False))).text_encoder
+    file = single_file(folders["SD 2"], tmp_path, whole_encoder=False)
+    bare, whole = (each.components["text_encoder"] for each in (load_checkpoint(str(file)), loaded["SD 2"]))
 
-    assert told(bare) == told(loaded["SD 2"].text_encoder)
-    assert all(
-        np.array_equal(a, b) for a, b in zip(leaves(bare), leaves(loaded["SD 2"].text_encoder), strict=True)
-    )
+    assert told(bare) == told(whole)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(bare), leaves(whole), strict=True))
 
 
 def test_vocabulary_is_found_in_the_hubs_cache(
@@ -413,9 +409,9 @@ def test_vocabulary_is_found_in_the_hubs_cache(
     (tmp_path / "tokenizer").rename(repository / "snapshots" / ("0" * 40))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
 
-    tokenizer = load_checkpoint(str(file)).tokenizer
+    tokenizer = load_checkpoint(str(file)).tokenizers[0]
 
-    assert np.array_equal(tokenizer.encode("a red star"), loaded["SD 1"].tokenizer.encode("a red star"))
+    assert np.array_equal(tokenizer.encode("a red star"), loaded["SD 1"].tokenizers[0].encode("a red star"))
 
 
 def test_missing_vocabulary_error_names_the_folder_to_put_it(
@@ -444,9 +440,9 @@ def test_the_padding_of_open_clip_is_a_token_by_itself_in_a_prompt_too(family: s
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"pad_token": "<|endoftext|>"}))
     of_file = load_checkpoint(str(write_original(folder, room / "model.safetensors")))
     of_folder = load_checkpoint(str(folder))
-    for one, other in zip(of_file.text_encoders, of_folder.text_encoders, strict=True):
+    for one, other in zip(of_file.tokenizers, of_folder.tokenizers, strict=True):
         text = "a red star! wow"
-        np.testing.assert_array_equal(one.tokenizer.encode(text), other.tokenizer.encode(text))
+        np.testing.assert_array_equal(one.encode(text), other.encode(text))
 
 
 @pytest.mark.parity

@@ -1,0 +1,17 @@
+"""Families of checkpoints: a folder for each, and a line in `FAMILIES`.
+
+Everything outside this folder sees a family through the protocols of `family.py`.
+"""
+
+from __future__ import annotations
+
+from sdjax_engine.families.family import Family
+from sdjax_engine.families.stable_diffusion import StableDiffusion
+
+FAMILIES: tuple[Family, ...] = (StableDiffusion(),)
+"""All families; the first that knows a checkpoint reads it."""
+
+
+def pipelines() -> dict[str, Family]:
+    """Return the family of each of the reference's classes that can be read."""
+    return {pipeline: family for family in FAMILIES for pipeline in family.pipelines}

@@ -1,0 +1,232 @@
+"""What the engine asks of a family of checkpoints, and of the networks of one checkpoint.
+
+A `Family` reads what the files of a checkpoint say. Its `Networks` are what the programs are traced with:
+text encoders, a denoiser, an autoencoder. Trees of arrays that a family makes (`Tokens`, `Encoding`, the two
+trees of `Conditioning`) are opaque to the engine, which copies, repeats, gathers and writes their leaves.
+
+Arguments called `parameters` are those of the components that the object names. Functions marked *traced* are
+pure functions of one device's arrays: no operation joins rows of different seats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.models.lora_bank import Bank, LoraRows
+from sdjax_engine.request import Lane, Offer, PromptFacts, Request
+
+Parameters = dict[str, jax.Array]
+"""A network's parameters by their paths with dots, a plain tree."""
+WithLoras = tuple[Parameters, Bank]
+"""The parameters of a network, and the rows of the LoRAs that adapt it."""
+Tokens = Any
+"""One text for each device as the text encoders read it: a tree of arrays whose first axis is the device."""
+Encoding = Any
+"""The encoding of one text for each device: a tree of arrays whose first axis is the device."""
+
+
+class Conditioning(NamedTuple):
+    """A denoiser's inputs besides the noisy picture: two trees of the family's own.
+
+    A seat has one text, or two in a guided lane: the negative prompt and the prompt. In the rows of an
+    evaluation the leaves of both are (rows, …).
+    """
+
+    of_texts: Any  # leaves (seats, texts, …)
+    of_picture: Any  # leaves (seats, …)
+
+
+class Blueprint(Protocol):
+    """Makes one network's module for use within one traced function."""
+
+    def module(self, parameters: Mapping[str, Any]) -> Any:
+        """Return the module over these parameters."""
+
+    def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
+        """Return the module over these parameters with LoRAs attached."""
+
+
+class Loaded(Protocol):
+    """One network of a checkpoint: its complete configuration and how its module is made."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration with all its values."""
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """The construction of its module."""
+
+    @property
+    def in_float32(self) -> Blueprint:
+        """The same for parameters and arithmetic in float32."""
+
+
+class TextEncoders(Protocol):
+    """The text encoders of a checkpoint, with their tokenizers."""
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The components whose parameters `encode` gets, in this order."""
+
+    def read(self, prompt: str, *, negative: bool) -> tuple[Hashable, PromptFacts]:
+        """Return a prompt as the encoders read it, and facts of it; equal texts have equal encodings."""
+
+    def tokens(self, texts: Mapping[int, Any], count: int) -> Tokens:
+        """Return texts, as `read` returns them, as arrays of the host for `count` devices.
+
+        `texts` are by the device's number; the rows of a device without a text are not used.
+        """
+
+    def encode(
+        self, parameters: Sequence[WithLoras], tokens: Tokens, loras: LoraRows, *, counted_by_host: bool
+    ) -> Encoding:
+        """*Traced:* encode one text; with `counted_by_host` without a loop whose end the device computes."""
+
+
+class Denoiser(Protocol):
+    """The network that is evaluated for each step."""
+
+    @property
+    def component(self) -> str:
+        """The component whose parameters the methods get."""
+
+    @property
+    def further_channels(self) -> int:
+        """Its input channels beyond the latents': mask and latents of the kept part; 0 unless it inpaints."""
+
+    def condition(
+        self, parameters: WithLoras, texts: Sequence[Encoding], loras: LoraRows, size: tuple[int, int]
+    ) -> Conditioning:
+        """*Traced:* return what one seat keeps of its `texts` for all evaluations of a picture.
+
+        `texts` are the prompt alone, or the negative prompt and the prompt. `size` is (height, width) in
+        pixels. The shapes of all seats are found in this function's compiled program.
+        """
+
+    def predict(
+        self,
+        parameters: WithLoras,
+        sample: jax.Array,
+        table: jax.Array,
+        conditioning: Conditioning,
+        loras: LoraRows,
+    ) -> jax.Array:
+        """*Traced:* return the network's output m for every row, (rows, h, w, c) float32, without guidance.
+
+        `sample` (rows, h, w, c + further channels) is the scaled input, `table` (rows, ROW) the sampler's row
+        of each (`samplers.tables.Column`). The `conditioning` is by row, the `loras` by row or, where each
+        seat has the same number of consecutive rows, by seat.
+        """
+
+
+class Autoencoder(Protocol):
+    """From pictures to the latents that the sampler integrates, and back."""
+
+    @property
+    def component(self) -> str:
+        """The component whose parameters the methods get."""
+
+    def encode(self, parameters: Parameters, picture: jax.Array, noise: jax.Array) -> jax.Array:
+        """*Traced:* return latents (1, h, w, c), drawn with `noise`, of a picture (1, H, W, 3), -1 to 1."""
+
+    def decode(self, parameters: Parameters, latents: jax.Array, *, in_float32: bool) -> jax.Array:
+        """*Traced:* return the picture (1, H, W, 3) from -1 to 1 of latents (1, h, w, c).
+
+        With `in_float32` it computes in float32, whatever the dtype of its parameters.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latents:
+    """The latents that the sampler integrates: `channels` of one for each `cell` by `cell` pixels.
+
+    The sides of pictures are multiples of `multiple` pixels. `colours` (channels + 1, 3) is the linear map to
+    RGB of coarse previews, None where it is not known.
+    """
+
+    cell: int
+    channels: int
+    multiple: int
+    colours: npt.NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guidance:
+    """How a denoiser is guided by a request's scale.
+
+    `by_negative`: the evaluation of a guided picture has a second row, for the negative prompt. Otherwise a
+    lane has one text. `given`: the network is given the scale, in every evaluation. `added` is added to the
+    scale of a guided request to get the factor of the mix, which is 1 without guidance.
+    """
+
+    by_negative: bool = True
+    given: bool = False
+    added: float = 0.0
+
+    def scale(self, request: Request) -> float:
+        """Return the number of a table's guided evaluations for a request's scale."""
+        return request.guidance_scale + self.added if request.guided else request.guidance_scale
+
+    def texts(self, lane: Lane) -> int:
+        """Return how many texts a picture of this lane has: with two, the negative prompt is the first."""
+        return 2 if lane.guided and self.by_negative else 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Networks:
+    """The networks of one checkpoint without their parameters: what programs are traced with."""
+
+    texts: TextEncoders
+    denoiser: Denoiser
+    autoencoder: Autoencoder
+    latents: Latents
+    guidance: Guidance
+
+
+class Parts(Protocol):
+    """What the files of a checkpoint hold, before or after tensors are read."""
+
+    @property
+    def pipeline(self) -> str:
+        """The reference's class."""
+
+    @property
+    def index(self) -> Mapping[str, Any]:
+        """What model_index.json says besides the components."""
+
+    @property
+    def components(self) -> Mapping[str, Loaded]:
+        """The networks by their names in model_index.json."""
+
+    @property
+    def tokenizers(self) -> tuple[Any, ...]:
+        """The tokenizers, as the family reads them."""
+
+    @property
+    def known_words(self) -> frozenset[str]:
+        """All words that the checkpoint knows, in lower case; empty for any."""
+
+
+class Family(Protocol):
+    """Checkpoints whose files are read in one way."""
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """The reference's classes of such checkpoints."""
+
+    @property
+    def adaptable(self) -> tuple[str, ...]:
+        """The components that LoRAs may adapt."""
+
+    def defaults(self, pipeline: str) -> tuple[int, float]:
+        """Return the steps and the guidance that the reference's class paints with unless told otherwise."""
+
+    def networks(self, parts: Parts, offer: Offer) -> Networks:
+        """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""

@@ -1,0 +1,96 @@
+"""Stable Diffusion 1, 2 and XL, their inpainting forms and latent consistency models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.stable_diffusion.denoiser import UNetDenoiser
+from sdjax_engine.families.stable_diffusion.latents import Vae, latents_of
+from sdjax_engine.families.stable_diffusion.text import ClipTexts
+from sdjax_engine.request import WHOLE, Offer
+
+PIPELINES = (
+    "StableDiffusionPipeline",
+    "StableDiffusionImg2ImgPipeline",
+    "StableDiffusionInpaintPipeline",
+    "StableDiffusionXLPipeline",
+    "StableDiffusionXLImg2ImgPipeline",
+    "StableDiffusionXLInpaintPipeline",
+    "LatentConsistencyModelPipeline",
+    "LatentConsistencyModelImg2ImgPipeline",
+)
+TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
+UNET, VAE = "unet", "vae"
+DEFAULTS = {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5), "StableDiffusion": (50, 7.5)}
+"""Steps and guidance by how a pipeline's class begins."""
+
+
+class StableDiffusion:
+    """A UNet under one or two of CLIP's text encoders."""
+
+    pipelines = PIPELINES
+    adaptable = (UNET, *TEXT_ENCODERS)
+
+    def defaults(self, pipeline: str) -> tuple[int, float]:
+        """Return the defaults of the reference's calls."""
+        known = (defaults for name, defaults in DEFAULTS.items() if pipeline.startswith(name))
+        return next(known)
+
+    def networks(self, parts: Parts, offer: Offer) -> Networks:
+        """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""
+        unet, vae = parts.components[UNET], parts.components[VAE]
+        encoders = {name: parts.components[name] for name in TEXT_ENCODERS if name in parts.components}
+        latents, config = latents_of(vae.config), unet.config
+        check_guidance(offer, config)
+        takes_sizes = config.get("addition_embed_type") == "text_time"
+        return Networks(
+            texts=ClipTexts(
+                components=tuple(encoders),
+                blueprints=tuple(encoder.blueprint for encoder in encoders.values()),
+                tokenizers=parts.tokenizers,
+                most_chunks=offer.prompt_chunks,
+                pools=takes_sizes,
+                zeros_for_empty=is_xl(parts.pipeline)
+                and bool(parts.index.get("force_zeros_for_empty_prompt", True)),
+                known_words=parts.known_words,
+            ),
+            denoiser=UNetDenoiser(
+                component=UNET,
+                blueprint=unet.blueprint,
+                further_channels=int(config["in_channels"]) - latents.channels,
+                takes_sizes=takes_sizes,
+                takes_guidance=takes_guidance(config),
+                takes_lengths=offer.prompt_chunks > 1,
+            ),
+            autoencoder=Vae(
+                component=VAE,
+                blueprint=vae.blueprint,
+                in_float32=vae.in_float32,
+                scaling_factor=float(vae.config["scaling_factor"]),
+            ),
+            latents=latents,
+            guidance=Guidance(by_negative=not takes_guidance(config), given=takes_guidance(config)),
+        )
+
+
+def is_xl(pipeline: str) -> bool:
+    """Whether a pipeline is SDXL's: two text encoders, conditioning on sizes."""
+    return "XL" in pipeline
+
+
+def takes_guidance(unet_config: Mapping[str, Any]) -> bool:
+    """Whether the UNet is conditioned on the guidance scale."""
+    return unet_config.get("time_cond_proj_dim") is not None
+
+
+def check_guidance(offer: Offer, unet_config: Mapping[str, Any]) -> None:
+    """Raise UnreadableCheckpoint for a guidance interval of a UNet that is conditioned on the scale."""
+    if offer.guidance_interval != WHOLE and takes_guidance(unet_config):
+        start, stop = offer.guidance_interval
+        raise UnreadableCheckpoint(
+            f"{offer.model} cannot be painted with guidance from {start:g} to {stop:g} of the steps: "
+            "its UNet is trained on the guidance scale. Leave guidance_interval out."
+        )
