@@ -309,6 +309,12 @@ class Life:
         [review] = [each for each in await reviews.waiting(SERVER, limit=999) if each.job_id == job]
         await reviews.get(waiting[0].id, SERVER)
         await messages.case(waiting[0].id, SERVER)
+        claims = self.store.review_claims
+        await claims.claim(waiting[0].id, BY)
+        await claims.claim_next(BY, after=waiting[0].id)
+        await claims.release(waiting[0].id, BY)
+        await claims.urgent_server()
+        await claims.record(SERVER, PERSON)
         due = await messages.claim("front", limit=4)
         await messages.settle(due[0], message_id=7, channel_id=8)
         await messages.note_trouble(due[-1], "no_channel")

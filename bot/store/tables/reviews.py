@@ -27,6 +27,8 @@ reviews = sa.Table(
     sa.Column("channel_id", sa.BigInteger),  # of the moderators' message
     sa.Column("message_id", sa.BigInteger),
     sa.Column("trouble", sa.String(32), nullable=False, server_default=""),
+    sa.Column("claimed_by", sa.BigInteger),  # the moderator who looks at it
+    sa.Column("claimed_until", sa.Double),
     sa.Index(None, "outcome", "due_at"),
     sa.Index(None, "guild_id", "outcome", "opened_at"),
     sa.Index(None, "job_id"),

@@ -235,6 +235,7 @@ CREATE TABLE reviews (
     request JSON, opened_at {double} NOT NULL, due_at {double} NOT NULL, outcome VARCHAR(16),
     decided_at {double}, decided_by BIGINT, reason TEXT DEFAULT '' NOT NULL, answer VARCHAR(8),
     channel_id BIGINT, message_id BIGINT, trouble VARCHAR(32) DEFAULT '' NOT NULL,
+    claimed_by BIGINT, claimed_until {double},
     CONSTRAINT pk_reviews PRIMARY KEY (id)
 );
 CREATE INDEX ix_reviews_decided_by ON reviews (decided_by);
