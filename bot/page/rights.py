@@ -64,7 +64,7 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
 OF_PERSONS = frozenset({Right.QUEUE, Right.GALLERY})
 """The rights of which everybody may look at their own part alone."""
 MINE, SERVERS, YES = "me", "server", "yes"
-PINNED = frozenset({"role", "public", "channels"})
+PINNED = frozenset({"role", "public", "channels", "viewer", "owns"})
 """Keys that rights alone set: in an address they mean nothing."""
 
 
@@ -123,6 +123,8 @@ class Viewer:
             public = gallery and whose == SERVERS
             if whose == MINE or (reach is Reach.OWN and not public):
                 return {**pinned, "person": str(self.user_id)}
+        if right is Right.REVIEW:
+            pinned = {"viewer": str(self.user_id), "owns": YES if self.owns else ""}
         if reach is not Reach.ALL:
             pinned["server"] = str(self.guild_id or 0)
         if gallery and self.role is not Role.OPERATOR:

@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -24,9 +24,11 @@ from bot.domain.errors import (
     UnknownJob,
     UnreadableJob,
 )
-from bot.page import audit, deliveries, failures, gallery, queue, usage, well, workers
+from bot.page import audit, deliveries, failures, gallery, queue, usage, wall, well, workers
+from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
+from bot.page.forms import back, form_of
 from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
 from bot.page.pictures import Pictures
@@ -46,7 +48,12 @@ TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
 LANGUAGE_COOKIE, SERVER_COOKIE = "language", "server"
 STATIC = MappingProxyType(
-    {"page.css": "text/css", "htmx.min.js": "text/javascript", "hx-sse.min.js": "text/javascript"}
+    {
+        "page.css": "text/css",
+        "keys.js": "text/javascript",
+        "htmx.min.js": "text/javascript",
+        "hx-sse.min.js": "text/javascript",
+    }
 )
 VIEWS = (
     View(name="well", read=well.read, right=Right.OPERATIONS),
@@ -57,6 +64,9 @@ VIEWS = (
         right=Right.GALLERY,
         keys=("words", "person", "server", "model", "after", "whose", "role", "public", "channels"),
         fresh_seconds=10.0,
+    ),
+    View(
+        name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
     ),
     View(name="workers", read=workers.read, right=Right.OPERATIONS),
     View(
@@ -79,6 +89,10 @@ VIEWS = (
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
 JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server"))
+OF_CASE = ("review", "server", "viewer", "owns")
+CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=(*OF_CASE, "last", "trouble"))
+STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=OF_CASE)
+REVIEW_ID = "{review:[0-9]{1,18}}"
 
 Answer = Callable[[web.Request, Viewer], Awaitable[web.StreamResponse]]
 
@@ -149,6 +163,7 @@ class _Pages:
         self._viewers = Viewers(house.config, house.members)
         self._login = None if house.discord is None else DiscordLogin(house.discord, guard, house.config.url)
         self._pictures = Pictures(house)
+        self._decisions = Decisions(house, self._pictures)
         self._renderer = Renderer(house)
         self._connections = connections
         self._streams = 0
@@ -180,11 +195,37 @@ class _Pages:
                 answer=self._send_now,
             ),
         ]
-        for view in (*VIEWS, JOB):
-            path = "/jobs/" + JOB_ID if view is JOB else _path(view)
+        for path, view, live in (
+            *((_path(view), view, view) for view in VIEWS),
+            (f"/jobs/{JOB_ID}", JOB, JOB),
+            (f"/wall/{REVIEW_ID}", CASE, STRIP),  # a whole case would change under the moderator's hands
+        ):
             found.append(Route(path=path, right=view.right, answer=self._page_of(view)))
-            found.append(Route(path=f"/live{path}", right=view.right, answer=self._stream_of(view)))
-        return found
+            found.append(Route(path=f"/live{path}", right=view.right, answer=self._stream_of(live)))
+        return found + self._routes_of_wall()
+
+    def _routes_of_wall(self) -> list[Route]:
+        decisions, right = self._decisions, Right.REVIEW
+        case = f"/wall/{REVIEW_ID}"
+        acts = {
+            "claim": decisions.claim,
+            "decide": decisions.decide,
+            "undo": decisions.undo,
+            "block": decisions.block,
+        }
+        return [
+            Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
+            Route(method="POST", path="/wall/next", right=right, answer=self._changing(decisions.next)),
+            *(
+                Route(
+                    method="POST",
+                    path=f"{case}/{name}",
+                    right=right,
+                    answer=self._changing(decisions.act(act)),
+                )
+                for name, act in acts.items()
+            ),
+        ]
 
     def guarded(self, route: Route) -> Handler:
         """Return the handler of a route, which answers those who have its right."""
@@ -193,7 +234,7 @@ class _Pages:
             viewer = await self._viewer(request)
             if viewer.reach(route.right) is None:
                 if request.path == "/":  # the front door leads everybody in
-                    return _back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
+                    return back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
                 raise web.HTTPForbidden
             return await route.answer(request, viewer)
 
@@ -293,7 +334,7 @@ class _Pages:
         )
 
     async def _enter(self, request: web.Request) -> web.Response:
-        answer = await self._entrance.enter(request, str((await _form(request)).get("link", "")))
+        answer = await self._entrance.enter(request, str((await form_of(request)).get("link", "")))
         return answer or self._entrance_of(request, status=401, trouble="link")
 
     async def _begin_login(self, request: web.Request) -> web.Response:
@@ -319,7 +360,7 @@ class _Pages:
         return answer
 
     async def _leave(self, request: web.Request) -> web.Response:
-        everywhere = (await _form(request)).get("everywhere") == "yes"
+        everywhere = (await form_of(request)).get("everywhere") == "yes"
         return await self._entrance.leave(request, everywhere=everywhere)
 
     async def _servers(self, request: web.Request, viewer: Viewer) -> web.Response:
@@ -345,10 +386,21 @@ class _Pages:
             raise web.HTTPNotFound
         return self._changed("/deliveries")
 
+    def _changing(self, answer: Answer) -> Answer:
+        """Return the answer to a change: the browser sees what follows as it is now."""
+
+        async def changing(request: web.Request, viewer: Viewer) -> web.StreamResponse:
+            try:
+                return await answer(request, viewer)
+            finally:
+                self._renderer.forget_all()
+
+        return changing
+
     def _changed(self, path: str) -> web.Response:
         """Answer a change: the browser sees the view at `path` as it is now."""
         self._renderer.forget_all()
-        return _back(path)
+        return back(path)
 
     def _plain(
         self,
@@ -405,37 +457,23 @@ def _file(name: str) -> bytes:
 
 
 async def _choose_language(request: web.Request) -> web.Response:
-    form = await _form(request)
+    form = await form_of(request)
     language, path = str(form.get("language", "")), str(form.get("path", "/"))
     # A browser reads two slashes of either kind as the beginning of a host, and drops tabs between them.
     inside = path.startswith("/") and path[1:2] not in ("/", "\\") and path.isascii() and path.isprintable()
-    answer = _back(path if inside else "/")
+    answer = back(path if inside else "/")
     if language in LANGUAGES:
         answer.set_cookie(LANGUAGE_COOKIE, language, path="/", httponly=True, samesite="Strict")
     return answer
 
 
 async def _choose_server(request: web.Request, _viewer: Viewer) -> web.Response:
-    answer = _back("/")
-    if number := queue.number_of(str((await _form(request)).get("server", ""))):
+    answer = back("/")
+    if number := queue.number_of(str((await form_of(request)).get("server", ""))):
         answer.set_cookie(SERVER_COOKIE, str(number), path="/", httponly=True, samesite="Strict")
     return answer
-
-
-async def _form(request: web.Request) -> Mapping[str, object]:
-    """Return the fields of a form of ours; raises HTTPBadRequest for a body that none of our pages sends."""
-    try:
-        if request.content_type.startswith("multipart/"):
-            raise ValueError("our forms are not sent in parts")
-        return await request.post()
-    except (ValueError, LookupError):  # bytes or a name of an encoding that do not exist
-        raise web.HTTPBadRequest(text="This is no form of this page.") from None
 
 
 def _language(request: web.Request) -> str:
     accepted = request.headers.get(hdrs.ACCEPT_LANGUAGE, "")
     return language_of(accepted, request.cookies.get(LANGUAGE_COOKIE, ""))
-
-
-def _back(path: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": path})

@@ -98,8 +98,8 @@ class Reviews(Verbs):
             await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
         return job
 
-    async def get(self, review_id: int, guild_id: int) -> Review:
-        """Return a review of a server; raises UserMistake `review_gone`."""
+    async def get(self, review_id: int, guild_id: int | None) -> Review:
+        """Return a review of a server, of any for None; raises UserMistake `review_gone`."""
         look = sa.select(reviews).where(_known(review_id, guild_id))
         row = await self._row(look)
         if row is None:
@@ -199,9 +199,9 @@ class Reviews(Verbs):
         return review_of(closed[review_id])
 
 
-def _known(review_id: int, guild_id: int) -> sa.ColumnElement[bool]:
-    here = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
-    return here & (reviews.c.kind != Kind.REFUSED.value)
+def _known(review_id: int, guild_id: int | None) -> sa.ColumnElement[bool]:
+    here = sa.true() if guild_id is None else reviews.c.guild_id == guild_id
+    return here & (reviews.c.id == review_id) & (reviews.c.kind != Kind.REFUSED.value)
 
 
 async def _change_pictures(
