@@ -103,11 +103,19 @@ async def no_notes() -> list[str]:
 
 @asynccontextmanager
 async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterator[Place]:
-    """Serve the page of a sandbox in the block."""
+    """Serve the page of a sandbox of its own in the block."""
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(Sandbox(observer=observer))
         store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
         stack.push_async_callback(store.close)
+        yield await stack.enter_async_context(page_of(sandbox, store, Artifacts(str(folder / "artifacts"))))
+        assert sandbox.violations == []
+
+
+@asynccontextmanager
+async def page_of(sandbox: Sandbox, store: Store, artifacts: Artifacts) -> AsyncIterator[Place]:
+    """Serve the page of this queue to the people of a sandbox in the block."""
+    async with AsyncExitStack() as stack:
         config = PageConfig(
             port=free_port(), operators=(OPERATOR_ID,), readers=(READER_ID,), discord_url=sandbox.address
         )
@@ -123,7 +131,7 @@ async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterato
         time = Time()
         house = House(
             store=store,
-            artifacts=Artifacts(str(folder / "artifacts")),
+            artifacts=artifacts,
             config=config,
             usage=UsageConfig(),
             notes=no_notes,
@@ -133,4 +141,3 @@ async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterato
         await stack.enter_async_context(serving(house))
         async with AsyncExitStack() as browsers:
             yield Place(sandbox=sandbox, store=store, house=house, url=config.url, stack=browsers, time=time)
-        assert sandbox.violations == []
