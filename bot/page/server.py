@@ -46,6 +46,8 @@ STREAM_SECONDS = 300.0
 MOST_STREAMS = 50
 TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
+STREAM = "text/event-stream"
+RETRY_LATE = b"retry: 60000\n"  # milliseconds
 LANGUAGE_COOKIE, SERVER_COOKIE = "language", "server"
 STATIC = MappingProxyType(
     {
@@ -252,9 +254,12 @@ class _Pages:
             return self._plain(request, "trouble.html", status=503, trouble="store", words=words)
         except DiscordUnavailable:
             return self._plain(request, "trouble.html", status=503, trouble="discord", words="")
-        except web.HTTPUnauthorized:
-            return self._entrance_of(request, status=401)
-        except web.HTTPForbidden:
+        except (web.HTTPUnauthorized, web.HTTPForbidden) as refused:
+            if STREAM in request.headers.get(hdrs.ACCEPT, ""):  # of a page that is still open: it is emptied
+                gone = event_of(self._renderer.render("gone.html", _language(request)))
+                return web.Response(body=RETRY_LATE + gone, content_type=STREAM)
+            if refused.status == web.HTTPUnauthorized.status_code:
+                return self._entrance_of(request, status=401)
             return self._plain(request, "trouble.html", status=403, trouble="forbidden", words="")
         except web.HTTPNotFound:
             return self._plain(request, "trouble.html", status=404, trouble="nothing", words="")
@@ -299,7 +304,7 @@ class _Pages:
         self._connections.extend(request.transport, STREAM_SECONDS + TICK_SECONDS)
         language, query = _language(request), _asked(view, request, viewer)
         event, sent = (await self._renderer.fragment(view, query, language)).event, b""
-        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": STREAM})
         answer.force_close()
         turn = self._streams % LOGIN_TICKS  # not all at once, which would need a connection each
         with suppress(StoreUnavailable, DiscordUnavailable, web.HTTPNotFound, ConnectionError):

@@ -154,6 +154,19 @@ async def test_a_role_that_is_taken_away_ends_open_pages_within_a_minute(place: 
         assert answer.status == 404
 
 
+async def test_an_open_page_that_connects_again_after_its_role_is_gone_is_emptied(place: Place) -> None:
+    """Browsers show what they have, whatever the status of a stream is."""
+    moderator, stranger = await place.as_("moderator"), await place.as_("stranger")
+    place.sandbox.employ("ravi")
+    for browser in (moderator, stranger):
+        accepted = {"Accept": "text/html, text/event-stream"}
+        async with browser.get(f"{place.url}/live/audit", headers=accepted) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/event-stream")
+            text = await answer.text()
+        assert "may not see this any more" in text
+        assert "Audit log" not in text
+
+
 async def test_a_timeout_takes_a_moderators_rights(place: Place) -> None:
     moderator = await place.as_("moderator")
     async with moderator.get(f"{place.url}/audit") as answer:

@@ -33,6 +33,7 @@ reviews = sa.Table(
     sa.Index(None, "guild_id", "outcome", "opened_at"),
     sa.Index(None, "job_id"),
     sa.Index(None, "decided_by"),
+    sa.Index(None, "claimed_by"),
     sa.Index(None, "user_id", "kind", "opened_at"),
 )
 

@@ -238,6 +238,7 @@ CREATE TABLE reviews (
     claimed_by BIGINT, claimed_until {double},
     CONSTRAINT pk_reviews PRIMARY KEY (id)
 );
+CREATE INDEX ix_reviews_claimed_by ON reviews (claimed_by);
 CREATE INDEX ix_reviews_decided_by ON reviews (decided_by);
 CREATE INDEX ix_reviews_guild_id_outcome_opened_at ON reviews (guild_id, outcome, opened_at);
 CREATE INDEX ix_reviews_job_id ON reviews (job_id);
