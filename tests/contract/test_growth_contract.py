@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import date
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from million import ACTIVE, NOW, PERSON, SERVER, fill_statements
 from recipes import origin, recipe
 from session_steps import PLAN
 from stores import TTL, Clock
+from verb_meter import Meter, public_verbs
 
 from bot.domain.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
@@ -57,43 +57,6 @@ QUOTA = Quota(key="pictures_a_day", measure=Measure.PICTURES, limit=1e9, seconds
 CHARGE = Charge(pictures=1, cost=1.0, quotas=(QUOTA,))
 CAPS = Caps(waiting_per_user=9_000, waiting_per_server=9_000, waiting=9_000, images_at_full_share=9, kept=0.1)
 SPENT = Spent(accelerator="cpu", seconds=1.0)
-
-
-class Meter:
-    """What each verb of a store has read: the largest measure of its statements, with the statement."""
-
-    def __init__(self) -> None:
-        self.verb = ""
-        self.read: dict[str, tuple[int, Any]] = {}
-
-    def note(self, measure: int, statement: Any) -> None:
-        if measure > self.read.get(self.verb, (0, ""))[0]:
-            self.read[self.verb] = measure, statement
-
-    def metered(self, member: Verbs) -> Any:
-        return _Metered(member, self)
-
-
-class _Metered:
-    """A member of a store whose verbs are measured under their names."""
-
-    def __init__(self, member: Verbs, meter: Meter) -> None:
-        self._member, self._meter = member, meter
-
-    def __getattr__(self, name: str) -> Any:
-        self._meter.verb = f"{type(self._member).__name__}.{name}"
-        self._meter.read.setdefault(self._meter.verb, (0, ""))
-        return getattr(self._member, name)
-
-
-def public_verbs(members: list[Verbs]) -> set[str]:
-    return {
-        f"{type(member).__name__}.{name}"
-        for member in members
-        for kind in type(member).__mro__[:-1]
-        for name, verb in vars(kind).items()
-        if iscoroutinefunction(verb) and not name.startswith("_")
-    }
 
 
 class Life:
