@@ -30,6 +30,7 @@ class Right(StrEnum):
     OPERATE = "operate"
     QUEUE = "queue"
     CANCEL = "cancel"
+    ORDER = "order"
     GALLERY = "gallery"
     AUDIT = "audit"
     REVIEW = "review"
@@ -55,6 +56,7 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
         Right.OPERATE: {_OPERATOR: _ALL},
         Right.QUEUE: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER, _MEMBER: _OWN},
         Right.CANCEL: {_OPERATOR: _ALL, **_IN_SERVER, _MEMBER: _OWN},
+        Right.ORDER: {_OPERATOR: _ALL, _MANAGER: _SERVER},
         Right.GALLERY: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER, _MEMBER: _OWN},
         Right.AUDIT: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER},
         Right.REVIEW: {_OPERATOR: _ALL, **_IN_SERVER},
@@ -132,6 +134,11 @@ class Viewer:
         if gallery and reach is Reach.OWN:
             pinned["channels"] = ",".join(map(str, sorted(self.channels))) or "0"
         return pinned
+
+
+def rights_of(role: str) -> frozenset[str]:
+    """Return the names of the rights of a role, for what a view offers."""
+    return frozenset(right.value for right, reach in GRANTS.items() if Role(role) in reach)
 
 
 def role_in(*, manages: bool, moderates: bool) -> Role:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
+from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
@@ -35,6 +36,7 @@ from bot.page.pictures import Pictures
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.page.viewers import Viewers
+from bot.store.rows.audit import By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
 from bot.web.server import BACKLOG, LOOPBACK
@@ -75,7 +77,7 @@ VIEWS = (
         name="failures",
         read=failures.read,
         right=Right.OPERATIONS,
-        keys=("period",),
+        keys=("period", "ask", "role"),
         fresh_seconds=10.0,
     ),
     View(name="deliveries", read=deliveries.read, right=Right.OPERATIONS, keys=("kind",)),
@@ -90,7 +92,7 @@ VIEWS = (
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
-JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server"))
+JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server", "role"))
 OF_CASE = ("review", "server", "viewer", "owns")
 CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=(*OF_CASE, "last", "trouble"))
 STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=OF_CASE)
@@ -190,6 +192,8 @@ class _Pages:
             Route(path="/servers", right=in_, answer=self._servers),
             Route(method="POST", path="/server", right=in_, answer=_choose_server),
             Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
+            Route(method="POST", path=f"/jobs/{JOB_ID}/retry", right=Right.OPERATE, answer=self._retry),
+            Route(method="POST", path="/failures/retry", right=Right.OPERATE, answer=self._retry_cause),
             Route(
                 method="POST",
                 path="/deliveries/{message}/send",
@@ -197,6 +201,14 @@ class _Pages:
                 answer=self._send_now,
             ),
         ]
+        changes = self._house.store.queue
+        for name, verb in (
+            ("pause", changes.pause),
+            ("resume", changes.resume),
+            ("advance", changes.advance),
+        ):
+            path = f"/jobs/{JOB_ID}/{name}"
+            found.append(Route(method="POST", path=path, right=Right.ORDER, answer=self._ordering(verb)))
         for path, view, live in (
             *((_path(view), view, view) for view in VIEWS),
             (f"/jobs/{JOB_ID}", JOB, JOB),
@@ -385,6 +397,35 @@ class _Pages:
             raise web.HTTPNotFound from None
         return self._changed(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
 
+    def _ordering(self, verb: Callable[[str, By], Awaitable[None]]) -> Answer:
+        """Return what answers a change of the order of the queue."""
+
+        async def order(request: web.Request, viewer: Viewer) -> web.StreamResponse:
+            job_id = request.match_info["job"]
+            try:
+                origin = (await self._house.store.jobs.get(job_id)).origin
+                if not viewer.may(Right.ORDER, guild_id=origin.guild_id, user_id=origin.user_id):
+                    raise web.HTTPNotFound
+                await verb(job_id, viewer.by(origin.guild_id or 0))
+            except (UnknownJob, UnreadableJob):
+                raise web.HTTPNotFound from None
+            return self._changed(f"/jobs/{job_id}")
+
+        return order
+
+    async def _retry(self, request: web.Request, viewer: Viewer) -> web.Response:
+        job_id = request.match_info["job"]
+        try:
+            await self._house.store.failures.retry(job_id, viewer.user_id)
+        except UnknownJob:
+            raise web.HTTPNotFound from None
+        return self._changed(f"/jobs/{job_id}")
+
+    async def _retry_cause(self, request: web.Request, viewer: Viewer) -> web.Response:
+        form = await form_of(request)
+        await failures.retry(self._house, form, viewer.user_id)
+        return self._changed(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
+
     async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:
         number = queue.number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
@@ -444,7 +485,8 @@ def _asked(view: View, request: web.Request, viewer: Viewer) -> dict[str, str]:
     if not pinned.keys() <= set(view.keys):
         raise web.HTTPForbidden  # the view cannot be kept to a part
     said = {key: value for key, value in request.query.items() if key not in PINNED}
-    return {"view": view.name, **said, **request.match_info, **pinned}
+    role = {"role": viewer.role.value} if "role" in view.keys else {}
+    return {"view": view.name, **said, **request.match_info, **role, **pinned}
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -94,13 +94,8 @@ class Life:
         await jobs.get(done)
         await jobs.by_interaction(SERVER + 4 * 3_000)
         which: dict[str, Any]
-        for which in (
-            {"user_id": PERSON},
-            {"guild_id": SERVER},
-            {"front": "front", "paused": False},
-            {"paused": True},
-            {},
-        ):
+        places: tuple[dict[str, Any], ...] = ({"user_id": PERSON}, {"guild_id": SERVER}, {"paused": True}, {})
+        for which in (*places, {"front": "front", "paused": False}):
             await jobs.active(**which)
         for which in ({"user_id": PERSON}, {"guild_id": SERVER}, {"before": self.waits(1)}):
             await jobs.count_active(**which)
@@ -131,18 +126,21 @@ class Life:
 
     async def operations(self) -> None:
         messages, logins = self.store.messages, self.store.logins
-        for wanted in (Wanted(), Wanted(user_id=PERSON), Wanted(guild_id=SERVER), Wanted(model="other")):
-            await self.store.queue.listed(wanted, limit=51)
+        for wanted in ({}, {"user_id": PERSON}, {"guild_id": SERVER}, {"model": "other"}):
+            await self.store.queue.listed(Wanted(**wanted), limit=51)
         await self.store.workers.now()
         await self.store.failures.by_cause(since=NOW - DAY)
+        await self.store.failures.jobs_of("painting_failed", since=NOW - DAY)
+        await self.store.failures.retry(self.done, OTHER)
+        for verb in (self.store.queue.pause, self.store.queue.resume, self.store.queue.advance):
+            await verb(self.waits(3), BY)
+        await self.store.queue.attempts(self.done)
         await messages.waiting()
         for search in (Search(words="zebra"), Search(guild_id=SERVER, model="other"), Search(user_id=PERSON)):
             await self.store.gallery.find(search, after=self.done, limit=25)
         for message in await messages.unsent(Outgoing.RESULT, limit=50):
             await messages.send_now(message.id)
-        link = await logins.invite()
-        session = await logins.enter(link)
-        assert session is not None
+        session = await logins.enter(await logins.invite()) or ""
         await logins.find(session)
         await logins.open(7)
         await logins.leave(session)
