@@ -266,7 +266,7 @@ def compile_fitted(shapes: LaneShapes, compiler: Compiler, only: Collection[str]
     """Compile the fitted programs of a lane."""
     if "denoise" in only:
         for form in shapes.grid.further_forms(loras=shapes.model.adapts_denoiser):
-            lane_programs.compile_denoise_form(shapes, compiler, form)
+            lane_programs.compile_evaluations(shapes, compiler, form)
 
 
 @contextlib.contextmanager

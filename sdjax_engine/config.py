@@ -35,8 +35,9 @@ class ModelSpec:
     "demo" for the bundled checkpoint. `revision` is a branch, tag or commit of a hub repository. `variant`
     selects weight files by a part of their names, such as fp16. `vae` names another autoencoder than the
     checkpoint's: a folder, a hub id or a .safetensors file. `timestep_spacing` ("leading", "trailing" or
-    "linspace") replaces the schedule's. `loras` are the LoRA files by their names in
-    the offer. The ranks of one picture's LoRAs may add up to `lora_rank` (0: no limit). `preview_decoder` is
+    "linspace") replaces the schedule's. `loras` are the LoRA files by their names in the offer. The ranks of
+    one picture's LoRAs may add up to `lora_rank` (0: no limit). `controlnets` are the ControlNets by their
+    names in the offer, all of one architecture: folders, hub ids or .safetensors files. `preview_decoder` is
     the folder or hub id of a tiny autoencoder that decodes previews (None: they are a linear map of the
     latents). `picture_classifier` is the folder or hub id of a ViT image classifier that judges the model's
     pictures (None: they are not judged); its labels must be the `picture_labels` (None: any). With
@@ -55,12 +56,16 @@ class ModelSpec:
     preview_decoder: str | None = None
     picture_classifier: str | None = None
     picture_labels: frozenset[str] | None = None
+    controlnets: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError if the LoRA files are not those of the offer, or the LoRA rank is negative."""
         if set(self.loras) != set(self.offer.loras):
             offered, files = list(self.offer.loras), list(self.loras)
             raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {files}")
+        if tuple(self.controlnets) != self.offer.controlnets:
+            offered, named = list(self.offer.controlnets), list(self.controlnets)
+            raise ValueError(f"{self.offer.model} offers the ControlNets {offered}, but has {named}")
         if self.lora_rank < 0:
             raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 

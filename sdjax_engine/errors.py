@@ -52,6 +52,12 @@ class InvalidRequest(EngineError):
         "variation_strength": "A variation strength of {value} is not possible: choose between 0 and 1.",
         "second_pass_size": "A second pass in {value} is not possible: choose from {choices}.",
         "no_second_pass": "{model} paints no larger picture of this shape: leave the second pass out.",
+        "no_controlnets": "{model} has no ControlNets: leave the control picture out.",
+        "controlnet": "There is no ControlNet called “{value}”: choose from {choices}.",
+        "control_type": "{model} cannot use a control picture of the type {value}: choose from {choices}.",
+        "control_strength": "A control strength of {value} is not possible: choose between 0 and {limit}.",
+        "control_interval": "A control interval from {start} to {stop} is not possible: "
+        "choose a start from 0, and after it a stop up to 1.",
         "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
     }
 

@@ -25,20 +25,36 @@ from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
 from sdjax_engine.errors import EngineError
-from sdjax_engine.request import SAMPLER_NAMES, WHOLE, Lora, Request, Sampler, SecondPass, Variation
+from sdjax_engine.request import (
+    SAMPLER_NAMES,
+    WHOLE,
+    ControlType,
+    Lora,
+    Request,
+    Sampler,
+    SecondPass,
+    Variation,
+)
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
 PARAMETERS_CHUNK = "parameters"
 UNICODE = b"UNICODE\0"  # what EXIF puts before a UserComment of UTF-16
 OURS = b"sdjax\0"
-PICTURES = frozenset({"init_image", "mask_image"})  # the fields with picture files
+PICTURES = frozenset({"init_image", "mask_image", "control_image"})  # the fields with picture files
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
     {**SAMPLER_NAMES, Sampler.PNDM: "PLMS", Sampler.EULER_ANCESTRAL: "Euler a"}  # that web UI's names
 )
 
 UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error)  # what Pillow raises
+
+NEWER = (
+    *("strength", "loras", "variations", "second_pass", "guidance_interval"),
+    *("controlnet", "control_type", "control_strength", "control_interval"),
+)
+"""The fields that a recipe lacks where they have their defaults, for older versions."""
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Request)}
 
 NO_EXTRA: Mapping[str, str] = MappingProxyType({})
 
@@ -69,6 +85,13 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
         settings["Hires upscaler"] = "Lanczos"
     if request.guidance_interval != WHOLE:
         settings["Guidance interval"] = "-".join(f"{share:g}" for share in request.guidance_interval)
+    if request.control_image is not None:
+        module, model = request.control_type, request.controlnet or "default"
+        start, stop = request.control_interval
+        settings["ControlNet 0"] = (
+            f"Module: {module}, Model: {model}, Weight: {request.control_strength:g}, "
+            f"Guidance Start: {start:g}, Guidance End: {stop:g}"
+        )
     if len(request.variations) == 1:
         [variation] = request.variations
         settings["Variation seed"] = str(variation.seed)
@@ -215,16 +238,16 @@ def _values(request: Request) -> dict[str, Any]:
         picture = values.pop(name)
         if picture is not None:
             values[name] = _digest(picture)
-    if values.pop("strength") != 1.0:
-        values["strength"] = request.strength
-    if values.pop("loras"):
-        values["loras"] = [[lora.name, lora.weight] for lora in request.loras]
-    if values["second_pass"] is None:
-        del values["second_pass"]
-    if values.pop("guidance_interval") != WHOLE:
-        values["guidance_interval"] = list(request.guidance_interval)
-    if values.pop("variations"):
-        values["variations"] = [[each.seed, each.strength] for each in request.variations]
+    for name in NEWER:
+        if getattr(request, name) == DEFAULTS[name]:
+            del values[name]
+    lists = {
+        "loras": [[lora.name, lora.weight] for lora in request.loras],
+        "variations": [[each.seed, each.strength] for each in request.variations],
+        "guidance_interval": list(request.guidance_interval),
+        "control_interval": list(request.control_interval),
+    }
+    values |= {name: each for name, each in lists.items() if name in values}
     return values
 
 
@@ -245,7 +268,8 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
 def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     """A request from JSON values; TypeError for a value of another type than `encode_png` writes."""
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
-    kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list}
+    kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list, "control_interval": list}
+    kinds |= {"controlnet": str, "control_type": str, "control_strength": float}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
@@ -263,9 +287,11 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
         values["variations"] = tuple(
             Variation(seed=int(seed), strength=float(strength)) for seed, strength in values["variations"]
         )
-    if "guidance_interval" in values:
-        start, stop = map(float, values["guidance_interval"])
-        values["guidance_interval"] = (start, stop)
+    for name in {"guidance_interval", "control_interval"} & values.keys():
+        start, stop = map(float, values[name])
+        values[name] = (start, stop)
+    if "control_type" in values:
+        values["control_type"] = ControlType(values["control_type"])
     if "second_pass" in values:
         values["second_pass"] = _second_pass(**values["second_pass"])
     return Request(**{**values, "sampler": Sampler(values["sampler"])})

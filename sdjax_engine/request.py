@@ -37,6 +37,7 @@ MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
 MAX_VARIATIONS = 8
+MAX_CONTROL_STRENGTH = 2.0
 WHOLE = (0.0, 1.0)
 """The guidance interval that includes every evaluation."""
 SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
@@ -170,6 +171,9 @@ class Request:
     noise of the evaluations. With a `second_pass` the picture has the size of that pass.
     `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made without
     guidance (`Table.guided`).
+    A `control_image`, a picture file too, holds the composition: the ControlNet called `controlnet` (empty:
+    the model's first) sees what `control_type` says of it, with `control_strength` in the shares of a pass's
+    evaluations that `control_interval` says.
     """
 
     prompt: str
@@ -188,6 +192,11 @@ class Request:
     variations: tuple[Variation, ...] = ()
     second_pass: SecondPass | None = None
     guidance_interval: tuple[float, float] = WHOLE
+    control_image: bytes | None = field(default=None, repr=False)
+    controlnet: str = ""
+    control_type: ControlType = ControlType.EDGES
+    control_strength: float = 1.0
+    control_interval: tuple[float, float] = WHOLE
 
     @property
     def guided(self) -> bool:
@@ -230,6 +239,7 @@ class Offer:
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
     `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
+    `controlnets` are the names of the networks that hold a picture to a control picture.
     """
 
     model: str
@@ -244,6 +254,7 @@ class Offer:
     licence: str = ""
     licence_link: str = ""
     guidance_interval: tuple[float, float] = WHOLE
+    controlnets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request can match."""
@@ -289,6 +300,8 @@ class Offer:
         _check_start(request)
         for lora in request.loras:
             self._check_lora(lora)
+        if request.control_image is not None:
+            self._check_control(request)
         if request.second_pass is not None:
             self._check_second_pass(request, request.second_pass)
         return request
@@ -306,6 +319,19 @@ class Offer:
             raise InvalidRequest("second_pass_size", value=_size_text(size), choices=choices)
         self._check_steps(second.num_inference_steps)
         _check_strength(second.strength)
+
+    def _check_control(self, request: Request) -> None:
+        if not self.controlnets:
+            raise InvalidRequest("no_controlnets", model=self.model)
+        if request.controlnet and request.controlnet not in self.controlnets:
+            choices = ", ".join(self.controlnets)
+            raise InvalidRequest("controlnet", value=request.controlnet, choices=choices)
+        strength = request.control_strength
+        if not (math.isfinite(strength) and 0 <= strength <= MAX_CONTROL_STRENGTH):
+            raise InvalidRequest("control_strength", value=strength, limit=f"{MAX_CONTROL_STRENGTH:g}")
+        if not _is_interval(request.control_interval):
+            start, stop = request.control_interval
+            raise InvalidRequest("control_interval", start=f"{start:g}", stop=f"{stop:g}")
 
     def _check_lora(self, lora: Lora) -> None:
         if not self.loras:

@@ -74,16 +74,23 @@ def make_tiny_checkpoint(
     return folder
 
 
-def make_tiny_controlnet(folder: Path, *, unet: Overrides, seed: int = 0, **overrides: Any) -> Path:
+def make_tiny_controlnet(
+    folder: Path, *, unet: Overrides, seed: int = 0, kind: str = "ControlNetModel", **overrides: Any
+) -> Path:
     """Write a ControlNet for the tiny checkpoint with this `unet`, and return `folder`.
 
-    Its pictures have twice the size of the latents, as in the engine's tests. Every weight is random: those
-    of the reference add nothing.
+    `kind` is the reference's class; a union has six types. Its pictures have twice the size of the latents,
+    as in the engine's tests. Every weight is random: those of the reference add nothing.
     """
     half = {key: value for key, value in (UNET | dict(unet)).items() if key in CONTROLNET_KEYS}
-    half["mid_block_type"] = half.get("mid_block_type") or "UNetMidBlock2D"  # it always has one
+    if kind == "ControlNetModel":
+        half["mid_block_type"] = half.get("mid_block_type") or "UNetMidBlock2D"  # it always has one
+    else:
+        half.pop("mid_block_type", None)
+        width = half["block_out_channels"][0]
+        half |= {"num_trans_channel": width, "num_trans_head": 4, "num_proj_channel": width}
     values = half | {"in_channels": 4, "conditioning_embedding_out_channels": (8, 12)} | overrides
-    randomise(ControlNetModel(**values), seed=seed).save_pretrained(folder)
+    randomise(getattr(diffusers, kind)(**values), seed=seed).save_pretrained(folder)
     return folder
 
 

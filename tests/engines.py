@@ -97,5 +97,5 @@ def fingerprint(image: Image) -> str:
 def with_own_seats(lane: DeviceLane) -> DeviceLane:
     """Return a lane with the same programs, whose seats are its own and need a `reset`."""
     other = copy.copy(lane)
-    other._state, other._occupants = None, defaultdict(Occupant)
+    other._state, other._control, other._occupants = None, None, defaultdict(Occupant)
     return other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.weights.controlnet import load_controlnet
 
 Pixels = npt.NDArray[np.float32]
 
@@ -41,12 +43,20 @@ class LanePainter:
     """A checkpoint whose lanes are compiled on first use; all requests of one call share a lane."""
 
     def __init__(
-        self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any
+        self,
+        source: Path,
+        offer: Offer,
+        *,
+        loras: Mapping[str, Path] = MappingProxyType({}),
+        controlnets: Mapping[str, Path] = MappingProxyType({}),
+        **how: Any,
     ) -> None:
         devices.setup_cpu(2)
         self.compiler = CompilerWithoutDecoding(mesh=devices.open_mesh(), report=lambda _line: None)
         put = partial(devices.replicate, mesh=self.compiler.mesh)
         checkpoint = load_checkpoint(str(source), put=put, **how)
+        nets = {name: load_controlnet(str(folder), put=put) for name, folder in controlnets.items()}
+        checkpoint = replace(checkpoint, controlnets=nets)
         bank = LoraBank.load(loras, checkpoint, put)
         self.model = LoadedModel(offer, checkpoint, self.compiler, bank)
         self._decode = jax.jit(partial(decode, self.model.networks.autoencoder))

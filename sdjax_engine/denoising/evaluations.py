@@ -8,20 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from sdjax_engine.denoising.noise import fresh_noise
 from sdjax_engine.denoising.state import SamplerState, SeatInputs
-from sdjax_engine.families.family import Conditioning, Denoiser, WithLoras
+from sdjax_engine.families.family import Conditioning, Controlled, Networks, Parameters, WithLoras
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
 
 ASCENDING: Any = {"mode": "promise_in_bounds", "unique_indices": True, "indices_are_sorted": True}
 """How arrays are read and written at ascending seats."""
+
+
+class OfEvaluations(NamedTuple):
+    """The parameters of the denoiser with its LoRA rows, and those of a ControlNet, {} without one."""
+
+    denoiser: WithLoras
+    control: Parameters
+
 
 ToRows = Callable[[jax.Array], jax.Array]
 """Values of seats, (seats, …) → those of the rows, (rows, …)."""
@@ -35,7 +43,7 @@ class EvaluatedRows:
     """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
 
     `halves` is how many texts a seat has. The `loras` are by row, or by seat if each seat has the same number
-    of consecutive rows.
+    of consecutive rows. `control` is the conditioning of a ControlNet, None without ControlNets.
     """
 
     halves: int
@@ -43,11 +51,12 @@ class EvaluatedRows:
     loras: LoraRows
     to_rows: ToRows
     to_seats: ToSeats
+    control: Conditioning | None = None
 
 
 def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
-    denoiser: Denoiser,
-    parameters: WithLoras,
+    networks: Networks,
+    parameters: OfEvaluations,
     sampler: SamplerState,
     inputs: SeatInputs,
     start: jax.Array,
@@ -62,12 +71,12 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     Returns the state and the number of evaluations made, (1,), which the host waits for.
     """
     rows = every_row(inputs)
-    return repeat(denoiser, parameters, sampler, inputs, rows, start, stop, counted_by_host=counted_by_host)
+    return repeat(networks, parameters, sampler, inputs, rows, start, stop, counted_by_host=counted_by_host)
 
 
 def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which seats and rows
-    denoiser: Denoiser,
-    parameters: WithLoras,
+    networks: Networks,
+    parameters: OfEvaluations,
     sampler: SamplerState,
     inputs: SeatInputs,
     seats: jax.Array,
@@ -90,7 +99,7 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
     inputs_of_some = inputs._replace(noise=noise, start=start_picture, seed=seed, rows=tables)
     chosen = some_rows(inputs, seats, rows)
     changed, done = repeat(
-        *(denoiser, parameters, sampler_of_some, inputs_of_some, chosen, start, stop),
+        *(networks, parameters, sampler_of_some, inputs_of_some, chosen, start, stop),
         counted_by_host=counted_by_host,
     )
     written: SamplerState = jax.tree.map(
@@ -110,13 +119,17 @@ def every_row(inputs: SeatInputs) -> EvaluatedRows:
         of_seats = of_rows.reshape(seats, halves, *of_rows.shape[1:])
         return of_seats[:, 0], of_seats[:, -1]
 
-    of_texts, of_picture = texts_as_rows(inputs.conditioning)
+    def by_row(conditioning: Conditioning) -> Conditioning:
+        of_texts, of_picture = texts_as_rows(conditioning)
+        return Conditioning(of_texts=of_texts, of_picture=jax.tree.map(to_rows, of_picture))
+
     return EvaluatedRows(
         halves=halves,
-        conditioning=Conditioning(of_texts=of_texts, of_picture=jax.tree.map(to_rows, of_picture)),
+        conditioning=by_row(inputs.conditioning),
         loras=inputs.loras,
         to_rows=to_rows,
         to_seats=to_seats,
+        control=None if inputs.control is None else by_row(inputs.control),
     )
 
 
@@ -133,13 +146,19 @@ def some_rows(inputs: SeatInputs, seats: jax.Array, rows: jax.Array) -> Evaluate
         return array.at[places].get(mode="promise_in_bounds")
 
     of_seat = rows // halves
-    of_texts, of_picture = texts_as_rows(inputs.conditioning)
-    of_texts = jax.tree.map(lambda array: picked(array, rows), of_texts)
-    of_picture, loras = jax.tree.map(lambda array: picked(array, of_seat), (of_picture, inputs.loras))
+
+    def by_row(conditioning: Conditioning) -> Conditioning:
+        of_texts, of_picture = texts_as_rows(conditioning)
+        return Conditioning(
+            of_texts=jax.tree.map(lambda array: picked(array, rows), of_texts),
+            of_picture=jax.tree.map(lambda array: picked(array, of_seat), of_picture),
+        )
+
     return EvaluatedRows(
         halves=halves,
-        conditioning=Conditioning(of_texts=of_texts, of_picture=of_picture),
-        loras=loras,
+        conditioning=by_row(inputs.conditioning),
+        loras=jax.tree.map(lambda array: picked(array, of_seat), inputs.loras),
+        control=None if inputs.control is None else by_row(inputs.control),
         to_rows=lambda of_seats: picked(of_seats, place),
         to_seats=lambda of_rows: (picked(of_rows, first), picked(of_rows, last)),
     )
@@ -162,8 +181,8 @@ def texts_as_rows(conditioning: Conditioning) -> Conditioning:
 
 
 def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
-    denoiser: Denoiser,
-    parameters: WithLoras,
+    networks: Networks,
+    parameters: OfEvaluations,
     sampler: SamplerState,
     inputs: SeatInputs,
     rows: EvaluatedRows,
@@ -179,7 +198,7 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
 
     def one_more(sampler: SamplerState, evaluation: jax.Array) -> SamplerState:
         active = evaluation < stop
-        return evaluate(denoiser, parameters, sampler, inputs, rows, evaluation, active=active)
+        return evaluate(networks, parameters, sampler, inputs, rows, evaluation, active=active)
 
     if counted_by_host:
         return one_more(sampler, start), jnp.ones((1,), jnp.int32)
@@ -193,8 +212,8 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
 
 
 def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
-    denoiser: Denoiser,
-    parameters: WithLoras,
+    networks: Networks,
+    parameters: OfEvaluations,
     sampler: SamplerState,
     inputs: SeatInputs,
     rows: EvaluatedRows,
@@ -206,7 +225,7 @@ def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
     row = jax.vmap(lambda rows, index: jax.lax.dynamic_index_in_dim(rows, index, keepdims=False))(
         inputs.rows, evaluation
     )
-    m = predict(denoiser, parameters, sampler.x, inputs, rows, row)
+    m = predict(networks, parameters, sampler.x, inputs, rows, row)
     z = jax.vmap(lambda seed, index: fresh_noise(seed, index, sampler.x.shape[1:]))(inputs.seed, evaluation)
     x, r, history = step.advance(*sampler, m, z, row)
     x = jnp.where(inputs.start.mask > 0, x, kept_part(inputs, row))
@@ -219,8 +238,8 @@ def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
 
 
 def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's rows
-    denoiser: Denoiser,
-    parameters: WithLoras,
+    networks: Networks,
+    parameters: OfEvaluations,
     x: jax.Array,
     inputs: SeatInputs,
     rows: EvaluatedRows,
@@ -231,7 +250,12 @@ def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's r
     `row` is the table's row of each seat.
     """
     sample = jnp.concatenate([step.network_input(x, row), inputs.start.channels], axis=-1)
-    m = denoiser.predict(parameters, rows.to_rows(sample), rows.to_rows(row), rows.conditioning, rows.loras)
+    of_rows = rows.to_rows(sample), rows.to_rows(row), rows.conditioning, rows.loras
+    if networks.control is None or rows.control is None:
+        m = networks.denoiser.predict(parameters.denoiser, *of_rows)
+    else:
+        control = Controlled(parameters.control, rows.control)
+        m = networks.control.predict(parameters.denoiser, *of_rows, control=control)
     negative, positive = rows.to_seats(m)
     if rows.halves == 1:
         return positive

@@ -40,6 +40,7 @@ class SeatInputs(NamedTuple):
 
     `rows` is the sampler's table, which has the guidance scales too; `noise` is the picture's initial noise.
     `conditioning` is the family's; `loras` are the rows of the model's bank that the picture gathers.
+    `control` is the conditioning of a ControlNet, None in programs without ControlNets.
     """
 
     noise: jax.Array  # (seats, h, w, c) float32
@@ -48,6 +49,7 @@ class SeatInputs(NamedTuple):
     loras: LoraRows
     seed: jax.Array  # (seats,) uint32
     rows: jax.Array  # (seats, evaluations, ROW) float32
+    control: Conditioning | None = None
 
 
 class SeatState(NamedTuple):

@@ -3,15 +3,16 @@
 encode     one text for each device → its encoding
 condition  the encodings of one picture's texts → what its seat keeps of them
 begin      a start picture and its mask → latents, mask and further input channels
+control    a control picture and the encodings of the texts → what the seat keeps of them
 empty      the seats of a lane before any request
 admit      one request for each device → its seat
 take       the latents of one seat
 decode     latents of some pictures → for each its pixels, whether they are finite, the safety checker's
            scores, the picture classifier's input
 
-Between `admit` and `take` come the evaluations of `denoising/evaluations.py`. `denoising/estimates.py` has
-the functions of previews. `encode`, `condition` and what `begin` and `decode` do with the networks are the
-family's.
+`write` writes the result of `control` into a seat. Between `admit` and `take` come the evaluations of
+`denoising/evaluations.py`. `denoising/estimates.py` has the functions of previews. `encode`, `condition`,
+`control` and what `begin` and `decode` do with the networks are the family's.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +43,7 @@ from sdjax_engine.families.family import (
     Autoencoder,
     Blueprint,
     Conditioning,
+    Control,
     Denoiser,
     Encoding,
     Networks,
@@ -53,6 +55,8 @@ from sdjax_engine.families.family import (
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.models.pixels import Preprocessing, ViTPreprocessing, clip_pixels, vit_pixels
 from sdjax_engine.samplers import step
+
+Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,6 +113,13 @@ def condition(
     return denoiser.condition(parameters, texts, loras, size)
 
 
+def control(
+    networks: Control, parameters: Parameters, picture: jax.Array, kind: jax.Array, *texts: Encoding
+) -> Conditioning:
+    """Return a ControlNet's conditioning of one seat with this `picture` of this `kind`."""
+    return networks.condition(parameters, picture, kind, texts)
+
+
 def begin(  # noqa: PLR0917 – one picture's arrays
     networks: Networks,
     latents_shape: tuple[int, ...],
@@ -160,9 +171,13 @@ def admit(
     state: SeatState, conditioning: Conditioning, start: StartPicture, newcomer: Newcomer[jax.Array]
 ) -> SeatState:
     """Write the newcomer into its seat; nothing of the seat's last request is left."""
-    row, seat = seat_row(conditioning, start, newcomer), newcomer.seat[0]
-    written: SeatState = jax.tree.map(
-        lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, row
+    return write(state, seat_row(conditioning, start, newcomer), newcomer.seat)
+
+
+def write(seats: Tree, one: Tree, seat: jax.Array) -> Tree:
+    """Write the arrays of one seat, each (1, …), into `seat` (1,) of the arrays of all seats."""
+    written: Tree = jax.tree.map(
+        lambda rows, row: jax.lax.dynamic_update_slice_in_dim(rows, row, seat[0], 0), seats, one
     )
     return written
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.models.lora_bank import Bank, LoraRows
-from sdjax_engine.request import Lane, Offer, PromptFacts, Request
+from sdjax_engine.request import ControlType, Lane, Offer, PromptFacts, Request
 
 Parameters = dict[str, jax.Array]
 """A network's parameters by their paths with dots, a plain tree."""
@@ -88,6 +88,44 @@ class TextEncoders(Protocol):
         self, parameters: Sequence[WithLoras], tokens: Tokens, loras: LoraRows, *, counted_by_host: bool
     ) -> Encoding:
         """*Traced:* encode one text; with `counted_by_host` without a loop whose end the device computes."""
+
+
+class Controlled(NamedTuple):
+    """What a ControlNet needs at an evaluation: its parameters, and its own conditioning by row."""
+
+    parameters: Parameters
+    conditioning: Conditioning
+
+
+class Control(Protocol):
+    """ControlNets of one architecture, which hold a picture to a control picture."""
+
+    @property
+    def types(self) -> Mapping[ControlType, int]:
+        """The number of each type of control pictures that they know; any type has 0 if they know one."""
+
+    def condition(
+        self, parameters: Parameters, picture: jax.Array, kind: jax.Array, texts: Sequence[Encoding]
+    ) -> Conditioning:
+        """*Traced:* return what one seat keeps of its control picture and its `texts` for all evaluations.
+
+        `picture` is (1, H, W, 3) uint8, `kind` (1,) int32 the number of its type.
+        """
+
+    def predict(
+        self,
+        parameters: WithLoras,
+        sample: jax.Array,
+        table: jax.Array,
+        conditioning: Conditioning,
+        loras: LoraRows,
+        *,
+        control: Controlled,
+    ) -> jax.Array:
+        """*Traced:* return what `Denoiser.predict` returns, held to a control picture.
+
+        Its strength is that of the `table`.
+        """
 
 
 class Denoiser(Protocol):
@@ -181,13 +219,17 @@ class Guidance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Networks:
-    """The networks of one checkpoint without their parameters: what programs are traced with."""
+    """The networks of one checkpoint without their parameters: what programs are traced with.
+
+    `control` is None without ControlNets.
+    """
 
     texts: TextEncoders
     denoiser: Denoiser
     autoencoder: Autoencoder
     latents: Latents
     guidance: Guidance
+    control: Control | None = None
 
 
 class Parts(Protocol):
@@ -204,6 +246,10 @@ class Parts(Protocol):
     @property
     def components(self) -> Mapping[str, Loaded]:
         """The networks by their names in model_index.json."""
+
+    @property
+    def controlnets(self) -> Mapping[str, Loaded]:
+        """The ControlNets that are offered with the checkpoint, by their names in the offer."""
 
     @property
     def tokenizers(self) -> tuple[Any, ...]:

@@ -31,8 +31,8 @@ from sdjax_engine.guide.pictures import CONTROL_MULTIPLE, Pictures, control_from
 from sdjax_engine.guide.schedulers import FlaxScheduler
 from sdjax_engine.guide.stable_diffusion import GUIDANCE_SCALE, STEPS, PromptedPipeline
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
-from sdjax_engine.models.controlnet_config import NAME
-from sdjax_engine.weights.controlnet import check_fits, load_controlnet
+from sdjax_engine.models.controlnet_config import NAME, check_fits
+from sdjax_engine.weights.controlnet import load_controlnet
 from sdjax_engine.weights.files import HubOptions, find_source
 
 logger = logging.getLogger(__name__)

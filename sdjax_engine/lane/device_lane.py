@@ -22,9 +22,11 @@ import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.per_device import DaemonThread, Shares, call_on
+from sdjax_engine.denoising.evaluations import OfEvaluations
 from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.denoising.traced import Decoded
 from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.families.family import Conditioning
 from sdjax_engine.lane.programs import (
     Estimates,
     LanePrograms,
@@ -32,7 +34,7 @@ from sdjax_engine.lane.programs import (
     LaterPrograms,
     compile_begin,
     compile_decode,
-    compile_denoise_form,
+    compile_evaluations,
     compile_lane,
     compile_previews,
     zeros,
@@ -165,13 +167,14 @@ class DeviceLane:
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
         self._state: SeatState | None = None
+        self._control: Conditioning | None = None  # of all seats, where the model has ControlNets
         self._occupants: defaultdict[int, Occupant] = defaultdict(Occupant)  # by seat
 
     def _use(self, programs: LanePrograms) -> None:
         shapes = programs.shapes
         self._shapes, self._programs = shapes, programs
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
-        self._grid, self._suits_all = shapes.grid, shapes.grid.suits_all
+        self._grid = shapes.grid
 
     def _compiled(self, shapes: LaneShapes, later: LaterPrograms | None = None) -> LanePrograms:
         return compile_lane(
@@ -196,7 +199,9 @@ class DeviceLane:
     @property
     def further_forms(self) -> list[ProgramForm]:
         """The forms of the programs that cost less than the one that suits every run."""
-        return self._grid.further_forms(loras=self._model.adapts_denoiser)
+        return self._grid.further_forms(
+            loras=self._model.adapts_denoiser, control=self._programs.control is not None
+        )
 
     @property
     def decodes_previews(self) -> bool:
@@ -256,16 +261,38 @@ class DeviceLane:
                 start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
             state |= call_on(self._programs.admit, wave.keys(), state, conditioning, start, inputs)
             self._state = state.together(self._model.mesh)
+            self._admit_control(prepared, encoded, inputs)
         return waited
+
+    def _admit_control(
+        self, prepared: Mapping[int, Prepared], encoded: Sequence[Shares], inputs: Newcomers
+    ) -> None:
+        """Write the control pictures of newcomers, by device, into their seats."""
+        programs, nets = self._programs.control, self._model.arrays.controlnets
+        pictures = {device: one.control for device, one in prepared.items() if one.control is not None}
+        if programs is None or not pictures:
+            return
+        arrays = self._shapes.control_pictures(pictures)
+        control = Shares.of(self._control, self._model.mesh)
+        for name in {one.controlnet for one in pictures.values()}:
+            where = [device for device, one in pictures.items() if one.controlnet == name]
+            rows = call_on(programs.condition, where, nets[name], *arrays, *encoded)
+            control |= call_on(programs.write, where, control, rows, inputs.seat)
+        self._control = control.together(self._model.mesh)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
-        mesh, parameters = self._model.mesh, self._model.arrays.denoiser
+        mesh, arrays = self._model.mesh, self._model.arrays
         occupants = {seat: self._occupants[seat] for seat in spans}
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
+            net = arrays.controlnets.get(call.controlnet, {})
+            parameters = OfEvaluations(denoiser=arrays.denoiser, control=net)
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
-                sampler, done = make_turn(call.groups, parameters, self._seated, turn, mesh)
+                state = self._seated
+                if call.controlnet:
+                    state = state._replace(inputs=state.inputs._replace(control=self._control))
+                sampler, done = make_turn(call.groups, parameters, state, turn, mesh)
                 self._state = self._seated._replace(sampler=sampler)
             most = max(most, call.rows)
         return Run(done=done, rows=most)
@@ -298,7 +325,13 @@ class DeviceLane:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
         self.free()
         self._occupants.clear()
-        self._state = self._programs.empty()
+        self._empty(self._programs)
+
+    def _empty(self, programs: LanePrograms) -> None:
+        """Allocate all seats, empty."""
+        state: SeatState = programs.empty()
+        self._control = state.inputs.control
+        self._state = state._replace(inputs=state.inputs._replace(control=None))
 
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
@@ -315,7 +348,7 @@ class DeviceLane:
             return moved
         self.free()
         programs = self._compiled(replace(self._shapes, seats_per_device=fewer))
-        self._state = programs.empty()
+        self._empty(programs)
         self._use(programs)
         self._occupants.clear()
         self._claim(self.need)
@@ -359,7 +392,7 @@ class DeviceLane:
             return fits
 
         for form in self.further_forms:
-            program = compile_denoise_form(shapes, self._compiler, form)
+            program = compile_evaluations(shapes, self._compiler, form)
             if not self._model.residency.owner.do(partial(use, form, program)):
                 self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
 
@@ -385,15 +418,18 @@ class DeviceLane:
     def free(self) -> None:
         """Free the seats' memory on the devices, and forget texts that failed work may have encoded."""
         self._model.forget_texts()
-        for leaf in jax.tree.leaves(self._state):
+        for leaf in jax.tree.leaves((self._state, self._control)):
             leaf.delete()
-        self._state = None
+        self._state = self._control = None
 
     @property
     def _denoising(self) -> Mapping[ProgramForm, Program]:
         """The programs for the evaluations of a run with the seats that there are."""
         later = self._later.denoise.get(self.seats_per_device, {})
-        return {**later, self._suits_all: self._programs.denoise}
+        found = {**later, self._grid.suits_all(): self._programs.denoise}
+        if self._programs.control is not None:
+            found[self._grid.suits_all(control=True)] = self._programs.control.denoise
+        return found
 
     def _claim(self, need: Need) -> bool:
         """Claim memory in place of the earlier claim; False, and no change, without room."""

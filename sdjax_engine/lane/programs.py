@@ -22,13 +22,14 @@ from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program,
 from sdjax_engine.denoising import estimates, evaluations, traced
 from sdjax_engine.denoising.state import Newcomer, SamplerState, SeatInputs, SeatState, StartPicture
 from sdjax_engine.errors import first_line
-from sdjax_engine.families.family import Conditioning, Parameters, WithLoras
+from sdjax_engine.families.family import Conditioning, Parameters
 from sdjax_engine.lane.runs import ProgramForm, SeatGrid, are_ready
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 from sdjax_engine.memory.residency import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
+from sdjax_engine.model.prepare import PreparedControl
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
@@ -41,13 +42,15 @@ class LaneShapes:
     """The shapes of the arrays of one lane with `seats_per_device` seats on each device.
 
     Every array is spread over the devices along its first axis. `conditioning` is what the compiled program
-    `condition` returns; the arrays of the seats have its shapes.
+    `condition` returns; the arrays of the seats have its shapes. `control` is the same of the program
+    `control`, None where the model has no ControlNets.
     """
 
     lane: Lane
     model: LoadedModel
     seats_per_device: int
     conditioning: Conditioning | None = None
+    control: Conditioning | None = None
 
     @property
     def key(self) -> object:
@@ -92,9 +95,7 @@ class LaneShapes:
         inputs = SeatInputs(
             noise=self.rows(count, *self.latents),
             start=self.start(count),
-            conditioning=jax.tree.map(
-                lambda leaf: self.rows(count, *leaf.shape[1:], dtype=leaf.dtype), self.conditioning
-            ),
+            conditioning=self.like(self.conditioning, count),
             loras=self.loras(count),
             seed=self.rows(count, dtype=np.uint32),
             rows=self.rows(count, MAX_ROWS, ROW),
@@ -102,9 +103,19 @@ class LaneShapes:
         return SeatState(sampler=sampler, inputs=inputs)
 
     @property
+    def controlled(self) -> SeatState:
+        """The state of all seats with the conditioning of ControlNets, if the model has any."""
+        state = self.state
+        return state._replace(inputs=state.inputs._replace(control=self.like(self.control, self.seats)))
+
+    def like(self, conditioning: Conditioning | None, count: int) -> Any:
+        """Return the conditioning of so many seats."""
+        return jax.tree.map(lambda leaf: self.rows(count, *leaf.shape[1:], dtype=leaf.dtype), conditioning)
+
+    @property
     def bytes_per_device(self) -> int:
         """The memory that the seats need on each device, in bytes."""
-        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.state)
+        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.controlled)
         return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // self.devices
 
     def loras(self, count: int) -> LoraRows:
@@ -156,6 +167,13 @@ class LaneShapes:
             if picture is not None:
                 pixels[device], mask[device] = picture.pixels, picture.mask
         return pixels, mask
+
+    def control_pictures(self, by_device: Mapping[int, PreparedControl]) -> tuple[Any, Any]:
+        """Return pixels and type of the control picture of each device."""
+        pixels, kinds = zeros((self.pictures[0], self.newcomer.seat))
+        for device, one in by_device.items():
+            pixels[device], kinds[device] = one.pixels, one.kind
+        return pixels, kinds
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
         """Return the shape of an array whose rows are spread over the devices."""
@@ -277,6 +295,7 @@ class LanePrograms:
     take: Program
     decode: Program
     previews: PreviewProgram | None = None
+    control: ControlPrograms | None = None
 
     def need(
         self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
@@ -289,12 +308,27 @@ class LanePrograms:
         """
         previews = None if self.previews is None else self.previews.program
         decoding = loaded(self.decode, decode_in_float32)
-        others = loaded(self.condition, self.admit, self.denoise, self.take, previews, *later)
+        control = () if self.control is None else self.control.all
+        others = loaded(self.condition, self.admit, self.denoise, self.take, previews, *control, *later)
         most = [max(map(working_memory, programs)) for programs in (decoding, others)]
         code = sum(map(code_memory, {self.empty, *decoding, *others}))
         return Need(
             held=self.shapes.bytes_per_device + code, working=sum(most) if decodes_in_parallel else max(most)
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlPrograms:
+    """The programs for control pictures: `condition` and `write` at the admission, and `denoise`."""
+
+    condition: Program
+    write: Program
+    denoise: Program
+
+    @property
+    def all(self) -> tuple[Program, ...]:
+        """All of them."""
+        return self.condition, self.write, self.denoise
 
 
 def loaded(*programs: Program | None) -> set[Program]:
@@ -331,8 +365,12 @@ def compile_lane(
     """
     condition = compile_condition(shapes, compiler)
     shapes = replace(shapes, conditioning=condition.out_info)
+    control = None if shapes.model.networks.control is None else compile_control(shapes, compiler)
+    if control is not None:
+        shapes = replace(shapes, control=control.out_info)
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
+        controlled = None if control is None else pool.submit(compile_denoise, shapes, compiler, control=True)
         if later is not None:
             later.begin = compile_begin(shapes, compiler)
         return LanePrograms(
@@ -344,7 +382,46 @@ def compile_lane(
             decode=compile_decode(shapes, compiler),
             previews=compile_previews(shapes, compiler, decoded=decoded) if previews else None,
             denoise=denoise.result(),
+            control=None
+            if control is None or controlled is None
+            else ControlPrograms(
+                condition=control, write=compile_write(shapes, compiler), denoise=controlled.result()
+            ),
         )
+
+
+def compile_control(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(ControlNet's parameters, picture, type, encoding of each text) → `Conditioning` of one seat."""
+    model, lane = shapes.model, shapes.lane
+    assert model.networks.control is not None, "only a model with ControlNets has the program"
+    return compiler.compile(
+        f"{lane} control",
+        partial(traced.control, model.networks.control),
+        *(a_controlnet(model), shapes.pictures[0], shapes.newcomer.seat),
+        *[model.encoding] * shapes.halves,
+        specs=(REPLICATED, *[BY_SEAT] * (2 + shapes.halves)),
+        key=[shapes.key, model.control_key],
+        apart=True,
+    )
+
+
+def compile_write(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(conditioning of ControlNets, that of one seat, seat) → conditioning of ControlNets."""
+    return compiler.compile(
+        f"{shapes.lane} write",
+        traced.write,
+        *(shapes.like(shapes.control, shapes.seats), shapes.like(shapes.control, shapes.devices)),
+        shapes.newcomer.seat,
+        specs=(BY_SEAT,) * 3,
+        donate=(0,),
+        key=[shapes.key, shapes.model.control_key],
+        apart=True,
+    )
+
+
+def a_controlnet(model: LoadedModel) -> Parameters:
+    """Return the shapes of a ControlNet's parameters: those of a model are of one architecture."""
+    return next(iter(model.shapes.controlnets.values()))
 
 
 def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
@@ -365,7 +442,7 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
     """() → `SeatState`."""
-    state, seats = shapes.state, shapes.seats_per_device
+    state, seats = shapes.controlled, shapes.seats_per_device
     return compiler.compile(
         f"{shapes.lane} empty",
         partial(traced.empty, shapes.model.networks.denoiser, state, seats),
@@ -390,9 +467,7 @@ def compile_condition(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(state, conditioning, start, newcomer) → state."""
-    conditioning = jax.tree.map(
-        lambda leaf: shapes.rows(shapes.devices, *leaf.shape[1:], dtype=leaf.dtype), shapes.conditioning
-    )
+    conditioning = shapes.like(shapes.conditioning, shapes.devices)
     return compiler.compile(
         f"{shapes.lane} admit",
         traced.admit,
@@ -404,43 +479,41 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
     )
 
 
-def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
+def compile_denoise(shapes: LaneShapes, compiler: Compiler, *, control: bool = False) -> Program:
     """(denoiser's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations).
 
-    The program computes every seat, and suits every run. Where the host counts, one call is one evaluation.
+    The program computes every seat, and suits every run without control pictures or, with `control`, every
+    run of one ControlNet. Where the host counts, one call is one evaluation.
     """
-    return compile_evaluations(shapes, compiler, "denoise", shapes.model.shapes.denoiser, rows=None)
+    return compile_evaluations(shapes, compiler, shapes.grid.suits_all(control=control))
 
 
-def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
-    """Compile the program of a form of `SeatGrid.further_forms`.
+def compile_evaluations(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
+    """Compile the evaluations of a form.
 
-    Its arguments are those of `denoise`; where it does not compute every row, the seats and rows of a
-    `rows.Layout` come before start and stop.
+    The arguments are those of `compile_denoise`; where it does not compute every row, the seats and rows of
+    `RowIndices` come before start and stop.
     """
-    parameters, bank = shapes.model.shapes.denoiser
-    rows = None if form.rows == shapes.grid.rows_per_device else form.rows
-    adapted = parameters, bank if form.loras else {}
-    return compile_evaluations(shapes, compiler, f"denoise, {form}", adapted, rows=rows)
-
-
-def compile_evaluations(
-    shapes: LaneShapes, compiler: Compiler, name: str, parameters: WithLoras, *, rows: int | None
-) -> Program:
-    """Compile the evaluations of so many rows of each device, or of every row, with these parameters."""
-    seats = min(rows or shapes.seats_per_device, shapes.seats_per_device)
+    model, every_row = shapes.model, form.rows == shapes.grid.rows_per_device
+    seats = min(form.rows, shapes.seats_per_device)
     of_seats = shapes.rows(shapes.devices * seats, dtype=np.int32)
-    which = () if rows is None else (of_seats, shapes.rows(shapes.devices * rows, dtype=np.int32))
+    which = () if every_row else (of_seats, shapes.rows(shapes.devices * form.rows, dtype=np.int32))
     of_rows = (*which, of_seats, of_seats)
-    function = evaluations.denoise if rows is None else evaluations.denoise_some
+    function = evaluations.denoise if every_row else evaluations.denoise_some
+    network, bank = model.shapes.denoiser
+    parameters = evaluations.OfEvaluations(
+        denoiser=(network, bank if form.loras else {}), control=a_controlnet(model) if form.control else {}
+    )
+    suits_all = form in (shapes.grid.suits_all(), shapes.grid.suits_all(control=True))
     return compiler.compile(
-        f"{shapes.lane} {name}",
-        partial(function, shapes.model.networks.denoiser, counted_by_host=shapes.model.counted_by_host),
-        *(parameters, *shapes.state, *of_rows),
+        f"{shapes.lane} denoise{' with a control picture' * (suits_all and form.control)}"
+        f"{'' if suits_all else f', {form}'}",
+        partial(function, model.networks, counted_by_host=model.counted_by_host),
+        *(parameters, *(shapes.controlled if form.control else shapes.state), *of_rows),
         specs=(REPLICATED, *[BY_SEAT] * (2 + len(of_rows))),
         donate=(1,),
-        key=shapes.key,
-        options=devices.network_options(shapes.model.mesh),
+        key=[shapes.key, model.control_key] if form.control else shapes.key,
+        options=devices.network_options(model.mesh),
     )
 
 

@@ -20,8 +20,8 @@ from jax.sharding import Mesh
 
 from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import PerDevice, Shares
+from sdjax_engine.denoising.evaluations import OfEvaluations
 from sdjax_engine.denoising.state import Newcomer, SamplerState, SeatState
-from sdjax_engine.families.family import WithLoras
 from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
 
 Newcomers = Newcomer[npt.NDArray[Any]]
@@ -35,15 +35,19 @@ Spans = Mapping[int, tuple[int, int]]
 class ProgramForm:
     """How many rows a program computes on each device, and whether its pictures may use LoRAs.
 
-    Forms are ordered by their cost.
+    With `control` all its pictures have control pictures of one ControlNet, without it none has. Forms are
+    ordered by their cost.
     """
 
     rows: int
     loras: bool
+    control: bool = False
 
     def __str__(self) -> str:
-        """Return the form for the report: "1 row", "4 rows without LoRAs"."""
-        return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
+        """Return the form for the report, as "1 row" or "4 rows without LoRAs"."""
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        control = " with a control picture" if self.control else ""
+        return f"{rows}{'' if self.loras else ' without LoRAs'}{control}"
 
 
 class RowIndices(NamedTuple):
@@ -83,21 +87,22 @@ class SeatGrid:
             wave[device] = seat
         return waves
 
-    @property
-    def suits_all(self) -> ProgramForm:
-        """The form that suits every run."""
-        return ProgramForm(rows=self.rows_per_device, loras=True)
+    def suits_all(self, *, control: bool = False) -> ProgramForm:
+        """Return the form that suits every run without control pictures, or with those of one ControlNet."""
+        return ProgramForm(rows=self.rows_per_device, loras=True, control=control)
 
-    def further_forms(self, *, loras: bool) -> list[ProgramForm]:
+    def further_forms(self, *, loras: bool, control: bool = False) -> list[ProgramForm]:
         """Return the other forms, the cheapest first.
 
         Their numbers of rows are the powers of two and all rows, with and without LoRAs if `loras` adapt the
-        denoiser.
+        denoiser. If the model has ControlNets, those with `control` follow, all of them with LoRAs.
         """
         most = self.rows_per_device
         sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
         with_or_without = (False, True) if loras else (True,)
-        return [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
+        plain = [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
+        with_control = [ProgramForm(rows=rows, loras=True, control=True) for rows in sizes if control][:-1]
+        return [*plain, *with_control]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,10 +110,13 @@ class Occupant:
     """What runs must know of the picture in a seat.
 
     `adapted` says that it uses LoRAs, `guided` of each evaluation whether it is guided; later evaluations are
-    not.
+    not. The ControlNet called `controlnet` holds it from the first up to, not including, the second of the
+    evaluations `controlled`.
     """
 
     adapted: bool = False
+    controlnet: str = ""
+    controlled: tuple[int, int] = (0, 0)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def is_guided(self, evaluation: int) -> bool:
@@ -116,6 +124,7 @@ class Occupant:
         return evaluation < len(self.guided) and bool(self.guided[evaluation])
 
 
+NOBODY = Occupant()
 Occupants = Mapping[int, Occupant]
 """The pictures by their seats."""
 
@@ -143,7 +152,31 @@ def newcomers_by_device(
 def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
     """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
     _, lora_scales = one.loras
-    return Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
+    control = one.control
+    return Occupant(
+        adapted=bool(lora_scales.any()),
+        guided=one.guided if grid.halves > 1 else NOT_GUIDED,
+        controlnet="" if control is None else control.controlnet,
+        controlled=(0, 0) if control is None else (control.first, control.end),
+    )
+
+
+def phases(spans: Spans, occupants: Occupants) -> list[tuple[str, Spans]]:
+    """Divide a run by ControlNet: its name, "" for none, and the evaluations of each seat, in order.
+
+    A seat makes its evaluations before, with and after its control picture in this order. Seats of different
+    ControlNets, and seats without one, are never computed together.
+    """
+    before, during, after = dict[int, tuple[int, int]](), dict[str, dict[int, tuple[int, int]]](), {}
+    for seat, (start, stop) in spans.items():
+        occupant = occupants.get(seat, NOBODY)
+        first, end = occupant.controlled if occupant.controlnet else (stop, stop)
+        before[seat] = start, min(stop, first)
+        during.setdefault(occupant.controlnet, {})[seat] = max(start, first), min(stop, end)
+        after[seat] = max(start, end), stop
+    found = [("", before), *during.items(), ("", after)]
+    left = [(net, {seat: (a, b) for seat, (a, b) in part.items() if a < b}) for net, part in found]
+    return [(net, part) for net, part in left if part]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,21 +279,25 @@ class DeviceGroup:
     indices: RowIndices
     every_row: bool
 
-    def arguments(self, parameters: WithLoras, turn: int) -> tuple[Any, ...]:
+    def arguments(self, parameters: OfEvaluations, turn: int) -> tuple[Any, ...]:
         """Return the arguments before and after the seats' state, for a turn of the host."""
-        network, bank = parameters
+        network, bank = parameters.denoiser
         seats, rows, start, stop = self.indices
         of_seats: tuple[Any, ...] = start + np.int32(turn), stop
         if not self.every_row:
             of_seats = seats, rows, *of_seats
-        return (network, bank if self.form.loras else {}), *of_seats
+        return parameters._replace(denoiser=(network, bank if self.form.loras else {})), *of_seats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
-    """A stretch of a run, of `length` evaluations; each group of devices makes it for its own seats."""
+    """A stretch of a run, of `length` evaluations; each group of devices makes it for its own seats.
+
+    All its evaluations are with the ControlNet called `controlnet`, or without one.
+    """
 
     length: int
+    controlnet: str
     groups: Sequence[DeviceGroup]
 
     @property
@@ -274,11 +311,15 @@ def calls_of(
 ) -> list[Call]:
     """Return the calls of a run in order."""
     adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
-    divided = stretches(spans, occupants) if len(programs) > 1 else []
-    return [
-        Call(length=stretch.length, groups=groups_of(stretch, programs, adapted, grid))
-        for stretch in divided or [Stretch(spans=spans, guided=frozenset(spans))]
-    ]
+    found = []
+    for net, part in phases(spans, occupants) or [("", spans)]:
+        suited = {form: program for form, program in programs.items() if form.control == bool(net)}
+        divided = stretches(part, occupants) if len(suited) > 1 else []
+        found += [
+            Call(length=stretch.length, controlnet=net, groups=groups_of(stretch, suited, adapted, grid))
+            for stretch in divided or [Stretch(spans=part, guided=frozenset(part))]
+        ]
+    return found
 
 
 def groups_of(
@@ -302,7 +343,7 @@ def groups_of(
 
 
 def make_turn(
-    groups: Sequence[DeviceGroup], parameters: WithLoras, state: SeatState, turn: int, mesh: Mesh
+    groups: Sequence[DeviceGroup], parameters: OfEvaluations, state: SeatState, turn: int, mesh: Mesh
 ) -> tuple[SamplerState, jax.Array]:
     """Queue the programs of all parts of a stretch for a turn of the host.
 

@@ -128,12 +128,14 @@ class ModelArrays(NamedTuple):
     """The arrays that a model's programs are called with, grouped by program.
 
     `texts` are for `encode`, `denoiser` for `condition` and `denoise`, `decoding` for `decode`: the
-    autoencoder's and the safety checker's. The autoencoder's are for `begin` too.
+    autoencoder's and the safety checker's. The autoencoder's are for `begin` too. `controlnets` are by their
+    names in the offer, for `control` and `denoise`.
     """
 
     texts: tuple[WithLoras, ...]
     denoiser: WithLoras
     decoding: tuple[Parameters, Parameters | None]
+    controlnets: dict[str, Parameters]
 
 
 class LoadedModel:
@@ -219,6 +221,11 @@ class LoadedModel:
         rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().key
         judged = [] if self.classifier is None else [self.classifier.key]
         return [checkpoint.pipeline, checkpoint.index, configs, *rest, *judged]
+
+    @property
+    def control_key(self) -> object:
+        """What programs with ControlNets depend on besides `key` and their arguments, as plain data."""
+        return [dict(each.config) for each in self.checkpoint.controlnets.values()][:1]
 
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance by the negative prompt."""
@@ -311,6 +318,7 @@ def arrays_of(checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> Mo
         texts=tuple(map(adapted, networks.texts.components)),
         denoiser=adapted(networks.denoiser.component),
         decoding=(autoencoder.parameters, None if checker is None else checker.parameters),
+        controlnets={name: each.parameters for name, each in checkpoint.controlnets.items()},
     )
 
 

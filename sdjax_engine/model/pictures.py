@@ -14,6 +14,7 @@ import numpy.typing as npt
 from PIL import Image as Pictures
 from PIL import ImageOps
 
+from sdjax_engine.control_pictures import MAKERS, control_picture
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import UNREADABLE
 from sdjax_engine.request import Request
@@ -54,6 +55,21 @@ def fitted(request: Request) -> Fitted | None:
     if picture.size != size:
         picture = ImageOps.fit(picture, size, Pictures.Resampling.LANCZOS)
     return Fitted(pixels=np.asarray(picture, np.uint8), mask=mask)
+
+
+def control_pixels(request: Request) -> npt.NDArray[np.uint8]:
+    """Return the control picture of `request`, uint8 (height, width, 3); raises InvalidRequest.
+
+    A picture of another shape is cropped to its middle, before edges, lines or a tile are made of it.
+    Transparent pixels are white where something is made of the picture, and black in a control picture.
+    """
+    assert request.control_image is not None, "only a request with a control picture is asked for it"
+    background = "white" if request.control_type in MAKERS else "black"
+    picture = _read(request.control_image, "control_image", background=background)
+    size = (request.width, request.height)
+    if picture.size != size:
+        picture = ImageOps.fit(picture, size, Pictures.Resampling.LANCZOS)
+    return control_picture(np.asarray(picture, np.uint8), request.control_type)
 
 
 def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:

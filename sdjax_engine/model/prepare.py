@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
-from sdjax_engine.model.pictures import Fitted, fitted
+from sdjax_engine.model.pictures import Fitted, control_pixels, fitted
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -42,6 +42,20 @@ class Text:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedControl:
+    """A control picture, uint8 (height, width, 3), the number of its type, and its ControlNet's name.
+
+    `first` and `end` are the evaluations in which it has any strength, up to, not including, `end`.
+    """
+
+    pixels: npt.NDArray[np.uint8] = field(repr=False)
+    kind: int
+    controlnet: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
     """The inputs of the compiled programs for one request.
 
@@ -50,7 +64,7 @@ class Prepared:
     estimates the finished latents after each evaluation, (evaluations, 2); `loras` are the rows of the LoRA
     bank that the seat gathers. `guided` says of each evaluation whether it needs the negative prompt; those
     beyond its end do not. `second` is the second pass. Its `picture` is known after the first; before, it is
-    what a mask keeps, else None.
+    what a mask keeps, else None. `control` is None without a control picture, and where it has no strength.
     """
 
     request: Request
@@ -64,6 +78,7 @@ class Prepared:
     init_latent_scale: float
     loras: SeatRows = field(repr=False)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
+    control: PreparedControl | None = None
     second: Prepared | None = field(default=None, repr=False)
 
 
@@ -76,6 +91,7 @@ class Preparation:
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
         self._planner = Planner(offer, schedule)
+        self._offer = offer
         self._networks = networks
         self._loras = loras
         self._adapts_texts = loras.rank_of(*networks.texts.components) > 0
@@ -118,15 +134,36 @@ class Preparation:
             init_latent_scale=table.init_latent_scale,
             loras=loras,
             guided=table.rows[:, Column.GUIDANCE] > 1 if self._has_two_texts(request) else NOT_GUIDED,
+            control=self._control(request, table),
+        )
+
+    def _control(self, request: Request, table: Table) -> PreparedControl | None:
+        """Return the control picture of one pass; raises InvalidRequest."""
+        strong = np.flatnonzero(table.rows[:, Column.CONTROL])
+        if request.control_image is None or not strong.size or self._networks.control is None:
+            return None
+        types, kind = self._networks.control.types, request.control_type
+        if kind not in types:
+            choices = ", ".join(types)
+            raise InvalidRequest("control_type", value=kind, model=request.model, choices=choices)
+        return PreparedControl(
+            pixels=control_pixels(request),
+            kind=types[kind],
+            controlnet=request.controlnet or self._offer.controlnets[0],
+            first=int(strong[0]),
+            end=int(strong[-1]) + 1,
         )
 
     def _table(self, request: Request, *, from_picture: bool) -> Table:
-        """Return the sampler's table of one pass, with its guidance."""
+        """Return the sampler's table of one pass, with its guidance and the strength of control."""
         table = self._planner.table(request, from_picture=from_picture)
         guidance = self._networks.guidance
         # As in the reference, a network that is given the scale has it in every evaluation.
         interval = WHOLE if guidance.given else request.guidance_interval
-        return table.guided(guidance.scale(request), interval)
+        table = table.guided(guidance.scale(request), interval)
+        if request.control_image is None:
+            return table
+        return table.controlled(request.control_strength, request.control_interval)
 
     def _has_two_texts(self, request: Request) -> bool:
         """Whether a pass needs its negative prompt."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sdjax_engine.errors import quoted
+from sdjax_engine.errors import UnreadableCheckpoint, quoted
 from sdjax_engine.models.config import MOST_BLOCKS, Config, check_layers, is_count, refuse, settle
 from sdjax_engine.models.unet_config import DEFAULTS as UNET_DEFAULTS
 from sdjax_engine.models.unet_config import settle_unet_config
@@ -16,6 +16,13 @@ EMBEDDING: Config = {
     "conditioning_embedding_out_channels": (16, 32, 96, 256),
     "controlnet_conditioning_channel_order": "rgb",
 }
+SHARED = (
+    "block_out_channels",
+    "layers_per_block",
+    "cross_attention_dim",
+    "addition_embed_type",
+    "projection_class_embeddings_input_dim",
+)
 TYPES: Config = {
     "num_control_type": 6,
     "num_proj_channel": 320,
@@ -74,3 +81,17 @@ def settle_half(
 def factor_of(values: Config) -> int:
     """Return the pixels of a control picture per latent pixel, along one side."""
     return int(2 ** (len(values["conditioning_embedding_out_channels"]) - 1))
+
+
+def check_fits(name: str, control: Config, unet: Config, *, latent_channels: int, factor: int) -> None:
+    """Raise UnreadableCheckpoint where a ControlNet was made for another kind of UNet.
+
+    Both configurations are settled; `factor` is the pixels of a picture per latent pixel.
+    """
+    wrong = [key for key in SHARED if control[key] != unet[key]]
+    wrong += ["in_channels"] if control["in_channels"] != latent_channels else []
+    wrong += ["conditioning_embedding_out_channels"] if factor_of(control) != factor else []
+    if wrong:
+        raise UnreadableCheckpoint(
+            f"The ControlNet {name} was made for another kind of model: they differ in {', '.join(wrong)}."
+        )

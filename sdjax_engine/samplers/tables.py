@@ -38,7 +38,8 @@ Two more columns are for inpainting: after the evaluation a kept pixel is `KEEP_
 picture's latents plus `KEEP_NOISE` times the first noise, as in the reference's inpainting. This is
 blended into x only, never into r or the history.
 
-The last column is the guidance scale of the evaluation. At 1 or less m is the output for the prompt alone.
+The last columns are the guidance scale of the evaluation, and the strength of a control picture. At a scale
+of 1 or less m is the output for the prompt alone.
 
 Clipping or dynamic thresholding of x_0 and learned variances are not linear: a checkpoint that asks for
 them is refused with an error that names the key. PNDM's Runge–Kutta start (`skip_prk_steps` false) is
@@ -69,7 +70,8 @@ class Column(IntEnum):
     """The columns of a row; `X` and `R` are each the first of eight columns, in the order of `Term`.
 
     `KEEP_LATENTS` and `KEEP_NOISE` are the weights of the picture's latents and of the first noise in a kept
-    pixel, after the evaluation. `GUIDANCE` is the guidance scale, 1 without guidance.
+    pixel, after the evaluation. `GUIDANCE` is the guidance scale, 1 without guidance. `CONTROL` is the
+    strength of a control picture, 0 without one.
     """
 
     TIMESTEP = 0
@@ -81,6 +83,7 @@ class Column(IntEnum):
     KEEP_LATENTS = 20
     KEEP_NOISE = 21
     GUIDANCE = 22
+    CONTROL = 23
 
 
 class Term(IntEnum):
@@ -96,7 +99,7 @@ class Term(IntEnum):
     Z = 7
 
 
-ROW = Column.GUIDANCE + 1
+ROW = Column.CONTROL + 1
 """The number of columns of a row."""
 
 
@@ -116,7 +119,7 @@ class Mix:
 
 
 REST = Mix(r=1.0)
-UNGUIDED = 1.0
+UNGUIDED, UNCONTROLLED = 1.0, 0.0
 
 
 class Level(NamedTuple):
@@ -169,7 +172,17 @@ class Evaluation:
 
     def row(self, after: Level) -> list[float]:
         """Return the numbers in the order of `Column`; `after` is the noise level after the evaluation."""
-        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *after, UNGUIDED]
+        return [
+            self.t,
+            self.s,
+            self.p,
+            self.q,
+            *self.x.weights(),
+            *self.r.weights(),
+            *after,
+            UNGUIDED,
+            UNCONTROLLED,
+        ]
 
 
 IDLE = Evaluation(level=CLEAN, t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
@@ -226,6 +239,19 @@ class Table:
         first, end = (int(share * self.evaluations) for share in interval)
         rows = self.rows.copy()
         rows[first:end, Column.GUIDANCE] = scale
+        rows.setflags(write=False)
+        return replace(self, rows=rows)
+
+    def controlled(self, strength: float, interval: tuple[float, float] = (0.0, 1.0)) -> Table:
+        """Return this table with the strength of a control picture, in an interval of its evaluations.
+
+        Of n evaluations, counted from 0, evaluation i has it if i/n is not below start and (i + 1)/n not
+        above stop, as in the reference's pipelines.
+        """
+        (start, stop), index = interval, np.arange(self.evaluations)
+        inside = (index / self.evaluations >= start) & ((index + 1) / self.evaluations <= stop)
+        rows = self.rows.copy()
+        rows[inside, Column.CONTROL] = strength
         rows.setflags(write=False)
         return replace(self, rows=rows)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from sdjax_engine.startup.companions import (
 )
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
+from sdjax_engine.weights.controlnet import load_part, read_controlnet
 from sdjax_engine.weights.load import in_host_memory
 
 
@@ -56,6 +58,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         cache_dir=config.cache_dir,
         report=compiler.tell,
     )
+    checkpoint = with_controlnets(checkpoint, spec, config, compiler, arrival)
     if spec.safety_checker and SAFETY_CHECKER not in checkpoint.components:
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
     networks = checkpoint.family.networks(checkpoint, spec.offer)
@@ -67,6 +70,30 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         arrival.expect(sum(leaf.nbytes for leaf in leaves))
         loras = loras.placed(arrival.put)
     return ReadModel(spec=spec, checkpoint=checkpoint, loras=loras, arrival=arrival)
+
+
+def with_controlnets(
+    checkpoint: Checkpoint, spec: ModelSpec, config: EngineConfig, compiler: Compiler, arrival: Arrival
+) -> Checkpoint:
+    """Read the ControlNets that are offered with a checkpoint; raises UnreadableCheckpoint."""
+    if not spec.controlnets:
+        return checkpoint
+    read = partial(read_controlnet, dtype=config.dtype, variant=spec.variant, report=compiler.tell)
+    parts = {name: read(source) for name, source in spec.controlnets.items()}
+    here = sum(array.nbytes for each in checkpoint.components.values() for array in each.parameters.values())
+    arrival.expect(here + sum(part.size for part in parts.values()))
+    made = {
+        name: load_part(
+            part,
+            spec.controlnets[name],
+            put=arrival.put,
+            by_output=devices.reads_kernels_by_output(compiler.mesh),
+            cache_dir=config.cache_dir,
+        )
+        for name, part in parts.items()
+    }
+    compiler.tell(f"ControlNets of {spec.offer.model}: {', '.join(made)}")
+    return replace(checkpoint, controlnets=made)
 
 
 def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) -> None:

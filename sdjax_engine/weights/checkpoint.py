@@ -54,7 +54,7 @@ class Checkpoint:
     components; `components` are by their names there. `tokenizers` are the family's. `preprocessor_config`
     holds the safety checker's picture settings and is empty without one. `scheduler_config` is the content
     of the file, without defaults for missing keys. `native_size` is (width, height) in pixels. `known_words`:
-    all words that it knows, in lower case; empty for any.
+    all words that it knows, in lower case; empty for any. `controlnets` are those that are offered with it.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Checkpoint:
     scheduler_config: dict[str, Any]
     native_size: tuple[int, int]
     known_words: frozenset[str] = frozenset()
+    controlnets: Mapping[str, Component] = field(default_factory=dict)
 
 
 SAFETY_CHECKER = "safety_checker"
@@ -92,6 +93,7 @@ class Contents:
     index: dict[str, Any] = field(default_factory=dict)
     preprocessor_config: dict[str, Any] = field(default_factory=dict)
     known_words: frozenset[str] = frozenset()
+    controlnets: Mapping[str, Part] = field(default_factory=dict)
 
     @property
     def is_xl(self) -> bool:

@@ -7,7 +7,6 @@ own. A file with the names of the diffusers layout needs its config.json beside 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import jax
 
 from sdjax_engine.errors import UnreadableCheckpoint, cut
 from sdjax_engine.json_files import read_json
-from sdjax_engine.models.controlnet_config import NAME, UNION, factor_of
+from sdjax_engine.models.controlnet_config import NAME, UNION
 from sdjax_engine.weights.cache import Cache
 from sdjax_engine.weights.checkpoint import Component
 from sdjax_engine.weights.files import (
@@ -53,13 +52,6 @@ STRANGERS = (
     (re.compile(r"lora_controlnet|.*\.(up|down)"), "a control-LoRA"),
     (re.compile(r"(adapter\.)?body\..*"), "a T2I-Adapter"),
 )
-SHARED = (
-    "block_out_channels",
-    "layers_per_block",
-    "cross_attention_dim",
-    "addition_embed_type",
-    "projection_class_embeddings_input_dim",
-)
 
 
 def load_controlnet(
@@ -80,10 +72,18 @@ def load_controlnet(
     whatever is wrong.
     """
     part = read_controlnet(source, dtype=dtype, revision=revision, variant=variant, report=report, hub=hub)
+    name = f"{source} {revision} {variant}"
+    return load_part(part, name, put=put, by_output=by_output, cache_dir=cache_dir)
+
+
+def load_part(
+    part: Part, name: str, *, put: Put, by_output: bool = False, cache_dir: Path | None = None
+) -> Component:
+    """Read the weights of a ControlNet, which is kept in the cache under this `name`."""
     made = load_networks(
         {"the ControlNet": part},
         origin=part.origin,
-        cache=Cache.of(cache_dir, f"{CACHED_AS} {source} {revision} {variant}"),
+        cache=Cache.of(cache_dir, f"{CACHED_AS} {name}"),
         cached_as={"the ControlNet": CACHED_AS},
         put=put,
         by_output=by_output,
@@ -193,19 +193,3 @@ def original_config(tensors: Tensors) -> dict[str, Any]:
     heads = [HEADS_OF_SD_1 if is_sd_1 else width // HEAD_WIDTH for width in half["block_out_channels"]]
     widths = [shape[0] for _, shape in hints[:-1]][::2]
     return half | {"attention_head_dim": heads, "conditioning_embedding_out_channels": widths}
-
-
-def check_fits(
-    name: str, control: Mapping[str, Any], unet: Mapping[str, Any], *, latent_channels: int, factor: int
-) -> None:
-    """Raise UnreadableCheckpoint where a ControlNet was made for another kind of UNet.
-
-    Both configurations are settled; `factor` is the pixels of a picture per latent pixel.
-    """
-    wrong = [key for key in SHARED if control[key] != unet[key]]
-    wrong += ["in_channels"] if control["in_channels"] != latent_channels else []
-    wrong += ["conditioning_embedding_out_channels"] if factor_of(control) != factor else []
-    if wrong:
-        raise UnreadableCheckpoint(
-            f"The ControlNet {name} was made for another kind of model: they differ in {', '.join(wrong)}."
-        )

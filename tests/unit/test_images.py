@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
+import json
 from contextlib import suppress
 
 import numpy as np
@@ -24,7 +26,7 @@ from sdjax_engine.images import (
     parameters_text,
     read_recipe,
 )
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, Request, Sampler, Variation
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, ControlType, Request, Sampler, Variation
 
 REQUEST = Request(
     prompt="a red circle on a white background",
@@ -55,6 +57,10 @@ requests = st.builds(
         st.builds(Variation, seed=st.integers(0, MAX_SEED), strength=st.floats(0, 1)), max_size=8
     ).map(tuple),
     guidance_interval=st.tuples(st.floats(0, 0.5), st.floats(0.6, 1)),
+    controlnet=st.sampled_from(("", "canny")),
+    control_type=st.sampled_from(ControlType),
+    control_strength=st.floats(0, 2),
+    control_interval=st.tuples(st.floats(0, 0.5), st.floats(0.6, 1)),
 )
 
 
@@ -74,6 +80,17 @@ def files(request: Request) -> dict[str, bytes]:
 def test_a_file_of_every_format_gives_back_its_request(request_: Request) -> None:
     for data in files(request_).values():
         assert read_recipe(io.BytesIO(data)) == request_
+
+
+def test_a_control_picture_is_named_by_its_digest_and_read_back_beside_the_start_picture() -> None:
+    request = dataclasses.replace(REQUEST, init_image=b"start", control_image=b"control")
+    file = io.BytesIO(encode_png(PIXELS, request))
+    assert read_recipe(file, pictures=[b"control", b"start"]) == request
+    with pytest.raises(NoRecipe, match=hashlib.sha256(b"control").hexdigest()):
+        read_recipe(file, pictures=[b"start"])
+    recipe = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info["sdjax"]
+    assert not {name for name in json.loads(recipe)["request"] if "control" in name}
+    assert 'ControlNet 0: "Module: edges, Model: default, Weight: 1,' in parameters_text(request)
 
 
 @pytest.mark.parametrize("letter", ["a", "한", "🎨", '"'])

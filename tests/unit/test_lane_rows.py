@@ -14,6 +14,7 @@ from sdjax_engine.lane.runs import (
     SeatGrid,
     Stretch,
     chosen,
+    phases,
     row_indices,
     stretches,
 )
@@ -56,9 +57,35 @@ def test_with_loras_each_number_of_rows_has_a_program_without_them() -> None:
     assert told(2, 1, loras=True) == ["1 row without LoRAs", "1 row", "2 rows without LoRAs"]
 
 
+def test_a_model_with_controlnets_has_programs_for_control_pictures_all_with_loras() -> None:
+    grid = SeatGrid(devices=1, seats_per_device=2, halves=1)
+    assert [str(each) for each in grid.further_forms(loras=True, control=True)][-1] == (
+        "1 row with a control picture"
+    )
+    assert str(grid.suits_all(control=True)) == "2 rows with a control picture"
+
+
+def controlled(net: str, first: int, end: int) -> Occupant:
+    return Occupant(controlnet=net, controlled=(first, end))
+
+
+def test_a_run_is_divided_by_controlnet_and_each_picture_keeps_the_order_of_its_evaluations() -> None:
+    occupants = {0: controlled("canny", 2, 4), 1: controlled("depth", 0, 9), 2: controlled("canny", 0, 3)}
+    spans = {0: (0, 6), 1: (3, 5), 2: (1, 4), 3: (0, 5)}
+    assert phases(spans, occupants) == [
+        ("", {0: (0, 2), 3: (0, 5)}),
+        ("canny", {0: (2, 4), 2: (1, 3)}),
+        ("depth", {1: (3, 5)}),
+        ("", {0: (4, 6), 2: (3, 4)}),
+    ]
+    assert phases({0: (5, 6)}, occupants) == [("", {0: (5, 6)})]
+    assert phases({0: (0, 2)}, occupants) == [("", {0: (0, 2)})]
+    assert phases({}, occupants) == []
+
+
 def choose(one: Stretch, adapted: Collection[int] = (), *, apart: bool = False) -> dict[str, list[int]]:
     """The forms for a stretch on two devices of four seats, each with two texts."""
-    ready = [*GUIDED.further_forms(loras=True), GUIDED.suits_all]
+    ready = [*GUIDED.further_forms(loras=True), GUIDED.suits_all()]
     return {str(each): numbers for each, numbers in chosen(ready, one, adapted, GUIDED, apart=apart).items()}
 
 

@@ -7,11 +7,13 @@ import dataclasses
 import pytest
 from engines import TINY
 
+from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_STEPS, Lora, Request
 
 INK = Lora(name="ink")
 WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))
+WITH_CONTROL = dataclasses.replace(TINY, controlnets=("canny", "depth"))
 REQUEST = Request(
     prompt="a boat",
     seed=1,
@@ -70,3 +72,27 @@ def test_start_pictures_and_loras_are_checked(changes: dict[str, object], proble
 def test_a_lora_of_a_model_that_has_none_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"^tiny has no LoRAs"):
         TINY.check(dataclasses.replace(REQUEST, loras=(INK,)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"controlnet": "pose"}, "controlnet"),
+        ({"control_strength": 2.1}, "control_strength"),
+        ({"control_strength": float("nan")}, "control_strength"),
+        ({"control_interval": (0.4, 0.4)}, "control_interval"),
+    ],
+)
+def test_a_control_picture_is_checked(changes: dict[str, object], problem: str) -> None:
+    controlled = dataclasses.replace(REQUEST, control_image=b"picture")
+    assert WITH_CONTROL.check(controlled) is controlled
+    with pytest.raises(InvalidRequest) as caught:
+        WITH_CONTROL.check(dataclasses.replace(controlled, **changes))
+    assert caught.value.problem == problem
+    with pytest.raises(InvalidRequest, match="tiny has no ControlNets"):
+        TINY.check(controlled)
+
+
+def test_a_model_has_the_networks_that_it_offers() -> None:
+    with pytest.raises(ValueError, match=r"offers the ControlNets \['canny', 'depth'\], but has \['depth'\]"):
+        ModelSpec(offer=WITH_CONTROL, source="folder", controlnets={"depth": "net"})

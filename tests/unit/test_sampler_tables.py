@@ -19,6 +19,7 @@ from sdjax_engine.samplers import plan
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
 from sdjax_engine.samplers.tables import (
     HISTORY,
+    Column,
     Table,
 )
 
@@ -143,3 +144,23 @@ def test_more_steps_than_timesteps_raise_invalid_request(steps: int) -> None:
 def test_a_strength_out_of_range_raises_invalid_request(strength: float) -> None:
     with pytest.raises(InvalidRequest, match="between 0 and 1"):
         plan(Sampler.DDIM, 20, SD, strength=strength)
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        ((0.0, 1.0), [0, 1, 2, 3, 4]),
+        ((0.2, 0.8), [1, 2, 3]),
+        ((0.21, 0.79), [2]),
+        ((0.0, 0.1), []),
+    ],
+)
+def test_control_has_its_strength_in_whole_evaluations_of_its_interval(
+    interval: tuple[float, float], expected: list[int]
+) -> None:
+    table = plan(Sampler.DDIM, 5, SD)
+    assert not table.rows[:, Column.CONTROL].any()
+    controlled = table.controlled(0.7, interval)
+    assert np.flatnonzero(controlled.rows[:, Column.CONTROL]).tolist() == expected
+    assert set(controlled.rows[expected, Column.CONTROL].tolist()) <= {np.float32(0.7)}
+    assert not controlled.padded(9)[5:, Column.CONTROL].any()

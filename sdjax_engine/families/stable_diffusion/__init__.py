@@ -7,6 +7,7 @@ from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.stable_diffusion.control import control_of
 from sdjax_engine.families.stable_diffusion.denoiser import UNetDenoiser
 from sdjax_engine.families.stable_diffusion.latents import Vae, latents_of
 from sdjax_engine.families.stable_diffusion.text import ClipTexts
@@ -46,6 +47,14 @@ class StableDiffusion:
         latents, config = latents_of(vae.config), unet.config
         check_guidance(offer, config)
         takes_sizes = config.get("addition_embed_type") == "text_time"
+        denoiser = UNetDenoiser(
+            component=UNET,
+            blueprint=unet.blueprint,
+            further_channels=int(config["in_channels"]) - latents.channels,
+            takes_sizes=takes_sizes,
+            takes_guidance=takes_guidance(config),
+            takes_lengths=offer.prompt_chunks > 1,
+        )
         return Networks(
             texts=ClipTexts(
                 components=tuple(encoders),
@@ -57,14 +66,7 @@ class StableDiffusion:
                 and bool(parts.index.get("force_zeros_for_empty_prompt", True)),
                 known_words=parts.known_words,
             ),
-            denoiser=UNetDenoiser(
-                component=UNET,
-                blueprint=unet.blueprint,
-                further_channels=int(config["in_channels"]) - latents.channels,
-                takes_sizes=takes_sizes,
-                takes_guidance=takes_guidance(config),
-                takes_lengths=offer.prompt_chunks > 1,
-            ),
+            denoiser=denoiser,
             autoencoder=Vae(
                 component=VAE,
                 blueprint=vae.blueprint,
@@ -73,6 +75,7 @@ class StableDiffusion:
             ),
             latents=latents,
             guidance=Guidance(by_negative=not takes_guidance(config), given=takes_guidance(config)),
+            control=control_of(parts.controlnets, denoiser, unet, offer, latents),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from sdjax_engine.families.family import Blueprint, Conditioning, WithLoras
 from sdjax_engine.families.stable_diffusion.text import Encoding
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import LoraRows
+from sdjax_engine.models.unet import Residuals
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
 
@@ -80,13 +81,32 @@ class UNetDenoiser:
         loras: LoraRows,
     ) -> jax.Array:
         """Return the UNet's output of every row in float32."""
-        texts: OfTexts = conditioning.of_texts
-        further: dict[str, jax.Array | None] = {}
-        if self.takes_sizes:
-            further |= {"text_embeds": texts.text_embeds, "time_ids": conditioning.of_picture.time_ids}
+        return self.evaluated(parameters, sample, table, conditioning, loras)
+
+    def evaluated(
+        self,
+        parameters: WithLoras,
+        sample: jax.Array,
+        table: jax.Array,
+        conditioning: Conditioning,
+        loras: LoraRows,
+        *,
+        control: Residuals | None = None,
+    ) -> jax.Array:
+        """Return what `predict` returns, with what a ControlNet adds."""
+        further: dict[str, Any] = dict(self.sizes(conditioning))
         if self.takes_guidance:
             further["guidance"] = table[:, Column.GUIDANCE]
+        if control is not None:
+            further["control"] = control
         unet = self.blueprint.adapted(*parameters, *loras)
-        prompt = Projection(texts.keys_values, texts.lengths)
+        prompt = Projection(conditioning.of_texts.keys_values, conditioning.of_texts.lengths)
         m: jax.Array = unet(sample, step.timestep(table), prompt, **further).astype(jnp.float32)
         return m
+
+    def sizes(self, conditioning: Conditioning) -> dict[str, jax.Array]:
+        """Return the pooled encodings and the sizes by the network's arguments, if it takes them."""
+        if not self.takes_sizes:
+            return {}
+        texts, picture = conditioning
+        return {"text_embeds": texts.text_embeds, "time_ids": picture.time_ids}

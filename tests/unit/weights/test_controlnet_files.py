@@ -15,8 +15,9 @@ from checkpoints import UNET_XL, make_tiny_controlnet, randomise
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.models.controlnet_config import check_fits
 from sdjax_engine.weights.checkpoint import Component
-from sdjax_engine.weights.controlnet import check_fits, load_controlnet
+from sdjax_engine.weights.controlnet import load_controlnet
 
 TWO_LEVELS = {"block_out_channels": (64, 128), "norm_num_groups": 32}
 KINDS: dict[str, dict[str, Any]] = {
