@@ -74,7 +74,7 @@ def contents_of(name: str) -> Contents:
         for part, (model, config) in parts.items()
     }
     tokenizers = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
-    contents = replace(like, origin=name, pipeline=pipeline, parts=settled, tokenizers=tokenizers)
+    contents = replace(like, origin=name, pipeline=pipeline, components=settled, tokenizers=tokenizers)
     check_together(contents)
     return contents
 

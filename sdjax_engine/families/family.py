@@ -10,8 +10,9 @@ pure functions of one device's arrays: no operation joins rows of different seat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -260,6 +261,19 @@ class Parts(Protocol):
         """All words that the checkpoint knows, in lower case; empty for any."""
 
 
+class LoraNames(Protocol):
+    """How LoRA files write the layers of the network that they adapt."""
+
+    def spellings(self, path: str) -> Iterable[str]:
+        """Return all spellings of the layer at this path."""
+
+    def joint_spellings(self, paths: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return further spellings, with the layers whose tensor it is; each has an equal share of its rows.
+
+        They count only where none of these layers has tensors of its own.
+        """
+
+
 class Family(Protocol):
     """Checkpoints whose files are read in one way."""
 
@@ -271,8 +285,36 @@ class Family(Protocol):
     def adaptable(self) -> tuple[str, ...]:
         """The components that LoRAs may adapt."""
 
-    def defaults(self, pipeline: str) -> tuple[int, float]:
-        """Return the steps and the guidance that the reference's class paints with unless told otherwise."""
+    @property
+    def lora_names(self) -> LoraNames | None:
+        """How LoRA files write their layers; None for the ways of `weights.lora_names`."""
+
+    def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the networks of a pipeline by their names in model_index.json.
+
+        Of each the classes that it may have there; the first is the class in `models`.
+        """
+
+    def tokenizers(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the tokenizers of a pipeline by their names, and the classes that each may have."""
+
+    def read_tokenizer(self, folder: Path) -> Any:
+        """Return the tokenizer in a folder; raises UnreadableCheckpoint."""
+
+    def clashes(self, parts: Parts) -> Iterable[str]:
+        """Return what does not fit together, as clauses; may raise UnreadableCheckpoint."""
+
+    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+        """Return (width, height) in pixels that the networks of these configurations were trained at.
+
+        Raises UnreadableCheckpoint for an impossible size.
+        """
+
+    def corrections(self, pipeline: str) -> Mapping[str, Any]:
+        """Return the values of scheduler_config.json that the reference's class decides by itself."""
+
+    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
+        """Return the steps and the guidance that a checkpoint is painted with unless told otherwise."""
 
     def networks(self, parts: Parts, offer: Offer) -> Networks:
         """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""

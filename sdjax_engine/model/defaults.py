@@ -37,8 +37,9 @@ def default_offer(
     described = describe(
         source, revision=revision, variant=variant, vae=vae, timestep_spacing=timestep_spacing, report=report
     )
-    schedule = pipeline_config(described.scheduler_config, pipeline=described.pipeline)
-    usual_steps, guidance = pipelines()[described.pipeline].defaults(described.pipeline)
+    family = pipelines()[described.pipeline]
+    schedule = pipeline_config(described.scheduler_config, family.corrections(described.pipeline))
+    usual_steps, guidance = family.defaults(described.pipeline, described.scheduler_config)
     steps = num_inference_steps or usual_steps
     sampler = sampler or default_sampler(schedule)
     spacing = described.scheduler_config.get("timestep_spacing")

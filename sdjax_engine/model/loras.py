@@ -14,6 +14,7 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.families.family import LoraNames
 from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
@@ -59,7 +60,7 @@ class LoraBank:
             return cls()
         components = components_of(checkpoint)
         shapes = shapes_of(components)
-        loras = read_all(files, shapes, rank=rank)
+        loras = read_all(files, shapes, checkpoint.family.lora_names, rank=rank)
         spans, rows = {}, 1  # seats without a LoRA gather row 0
         for name, lora in loras.items():
             spans[name] = BankRows(first=rows, rank=lora.rank)
@@ -131,12 +132,14 @@ def dtype_of(component: Component) -> npt.DTypeLike:
     return dtype
 
 
-def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[str, LoraFile]:
+def read_all(
+    files: Mapping[str, Path], shapes: Shapes, names: LoraNames | None = None, *, rank: int
+) -> dict[str, LoraFile]:
     """Return every LoRA's header; raises UnreadableCheckpoint with every problem of every file."""
     loras, problems = {}, []
     for name, path in files.items():
         try:
-            lora = read_lora(path, shapes)
+            lora = read_lora(path, shapes, names)
         except UnreadableCheckpoint as error:
             problems.append(str(error))
             continue

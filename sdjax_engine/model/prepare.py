@@ -89,7 +89,9 @@ class Preparation:
     """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
-        schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
+        schedule = pipeline_config(
+            checkpoint.scheduler_config, checkpoint.family.corrections(checkpoint.pipeline)
+        )
         self._planner = Planner(offer, schedule)
         self._offer = offer
         self._networks = networks
@@ -228,7 +230,7 @@ class Planner:
         if from_picture and (request.mask_image is None or request.strength != 1):
             strength = request.strength
         try:
-            return config.plan(steps, strength=strength)
+            return config.plan(steps, strength=strength, pixels=request.height * request.width)
         except UnreadableCheckpoint:  # so many steps leave the schedule, though the sampler suits it
             limit = self._most_steps(config)
             raise InvalidRequest("steps", value=steps, limit=limit) from None

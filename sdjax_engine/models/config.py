@@ -5,6 +5,7 @@ Nothing here imports flax: a start whose programs are all kept builds no network
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -236,6 +237,17 @@ def settle_qwen3_config(config: Config) -> dict[str, Any]:
     return values
 
 
+OF_LAYER = re.compile(r"layers\.(\d+)\..*")
+
+
+def current_qwen3_name(name: str, values: Config) -> str | None:
+    """Return the present name of a tensor of a `Qwen3Model` of this depth, or None if it is not used."""
+    name = name.removeprefix("model.")
+    layer = OF_LAYER.fullmatch(name)
+    unused = name in {"lm_head.weight", "norm.weight"} or (layer and int(layer[1]) >= values["depth"])
+    return None if unused else name
+
+
 Z_IMAGE = "ZImageTransformer2DModel"
 PATCH = 2
 Z_IMAGE_DEFAULTS: Config = {
@@ -358,6 +370,7 @@ AUTOENCODER_DEFAULTS: Config = {
     "out_channels": 3,
     "sample_size": 32,
     "scaling_factor": 0.18215,
+    "shift_factor": None,
     "up_block_types": ("UpDecoderBlock2D",),
     "use_post_quant_conv": True,
     "use_quant_conv": True,
@@ -367,7 +380,6 @@ AUTOENCODER_SUPPORTED: dict[str, tuple[Any, ...]] = {
     "up_block_types": ("UpDecoderBlock2D",),
     "in_channels": (3,),
     "out_channels": (3,),
-    "shift_factor": (None, 0),
 }
 
 

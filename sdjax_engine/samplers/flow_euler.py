@@ -17,8 +17,8 @@ class FlowEuler(SigmaConfig):
     """`FlowMatchEulerDiscreteScheduler`, on x = (1 - σ)·x_0 + σ·eps with m = eps - x_0.
 
     It has neither betas nor spacings. A scheduler_config.json does not say all: `ladder`, `mu` and
-    `strength_rounds_up` are facts of the reference's pipelines (see `registry.CORRECTIONS`). A pipeline that
-    gives no `mu` has no shift that depends on the picture's size.
+    `strength_rounds_up` are facts of the reference's pipelines, which a family adds. Without a `mu` there is
+    no shift that depends on the picture's size.
     """
 
     reference: ClassVar[str] = "FlowMatchEulerDiscreteScheduler"

@@ -41,15 +41,6 @@ SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
 EDM = "EDM"  # the prefix of classes for networks that are preconditioned otherwise: Playground v2.5, CosXL
 REMEDY = 'Name another sampler in the key sampler, such as sampler = "euler"'
 
-CORRECTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "StableDiffusionPipeline": {"steps_offset": 1, "clip_sample": False},
-        "StableDiffusionImg2ImgPipeline": {"steps_offset": 1, "clip_sample": False},
-        "StableDiffusionInpaintPipeline": {"steps_offset": 1, "skip_prk_steps": True},
-    }
-)
-"""The scheduler settings that a reference pipeline overrides, by the pipeline's class name."""
-
 
 def plan(
     sampler: Sampler,
@@ -101,13 +92,10 @@ def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
     return samplers[algorithm, karras]
 
 
-def pipeline_config(
-    scheduler_config: Mapping[str, Any], *, pipeline: str = "StableDiffusionPipeline"
-) -> dict[str, Any]:
-    """Return a checkpoint's scheduler config with the overrides of the reference's class `pipeline`.
+def pipeline_config(scheduler_config: Mapping[str, Any], corrections: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's scheduler config with the `corrections` of the reference's pipeline.
 
-    The oldest pipelines always sample with `steps_offset` 1 and similar settings, because old configs lack
-    these keys. Raises `UnreadableCheckpoint` for a schedule that no sampler here is for.
+    Raises `UnreadableCheckpoint` for a schedule that no sampler here is for.
     """
     name = str(scheduler_config.get("_class_name"))
     if name.startswith(EDM):
@@ -115,6 +103,5 @@ def pipeline_config(
             f"scheduler_config.json: _class_name is {name}, and a network of the EDM schedule is not "
             "supported with any sampler"
         )
-    corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
-    unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrected]
-    return {**scheduler_config, **corrected, "_use_default_values": unchosen}
+    unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrections]
+    return {**scheduler_config, **corrections, "_use_default_values": unchosen}

@@ -54,11 +54,11 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     latents = contents.family.networks(contents, spec.offer).latents
     check_sizes(spec.offer, latents)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
-    Planner(spec.offer, pipeline_config(schedule, pipeline=contents.pipeline))
+    Planner(spec.offer, pipeline_config(schedule, contents.family.corrections(contents.pipeline)))
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     adaptable = {name: shapes[name] for name in contents.family.adaptable if name in shapes}
     loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
-    read_all(loras, layer_shapes(adaptable), rank=spec.lora_rank)
+    read_all(loras, layer_shapes(adaptable), contents.family.lora_names, rank=spec.lora_rank)
     if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
         check_labels(spec, labels_at(spec.picture_classifier))
     if previews and spec.preview_decoder is not None and local_path(spec.preview_decoder) is not None:

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.errors import UnreadableCheckpoint, quoted
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import Family, Parameters
-from sdjax_engine.families.stable_diffusion.latents import scale_of
-from sdjax_engine.models.unet_config import TIME_IDS
 from sdjax_engine.weights.networks import Blueprint, Part
 
 
@@ -71,9 +69,6 @@ class Checkpoint:
 
 
 SAFETY_CHECKER = "safety_checker"
-TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
-MOST_PIXELS = 16384  # along one side
-DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the reference's default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,31 +91,9 @@ class Contents:
     controlnets: Mapping[str, Part] = field(default_factory=dict)
 
     @property
-    def is_xl(self) -> bool:
-        """Whether the pipeline is SDXL's: two text encoders, conditioning on sizes."""
-        return "XL" in self.pipeline
-
-    @property
     def native_size(self) -> tuple[int, int]:
-        """The (width, height) in pixels that the UNet was trained at."""
-        return native_size_of(self.components["unet"].config, self.components["vae"].config)
-
-
-def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (width, height) in pixels of pictures of the UNet's `sample_size`.
-
-    Raises UnreadableCheckpoint for an impossible size.
-    """
-    size = unet.get("sample_size") or DEFAULT_SIDE
-    scale = scale_of(vae)
-    try:
-        height, width = size if isinstance(size, tuple | list) else (size, size)
-        sides = int(width) * scale, int(height) * scale
-    except (TypeError, ValueError, OverflowError):
-        sides = 0, 0
-    if not all(0 < side <= MOST_PIXELS for side in sides):
-        raise UnreadableCheckpoint(f"The UNet's sample_size is {quoted(size)}, which is no size.")
-    return sides
+        """The (width, height) in pixels that the denoiser was trained at."""
+        return self.family.native_size({name: part.config for name, part in self.components.items()})
 
 
 def respaced(scheduler_config: dict[str, Any], timestep_spacing: str | None) -> dict[str, Any]:
@@ -136,53 +109,9 @@ def respaced(scheduler_config: dict[str, Any], timestep_spacing: str | None) -> 
 
 def check_together(contents: Contents) -> None:
     """Raise UnreadableCheckpoint for components that do not match."""
-    unet, vae = contents.components["unet"].config, contents.components["vae"].config
-    native_size_of(unet, vae)  # raises for an impossible size
-    texts = [contents.components[name].config for name in TEXT_ENCODERS if name in contents.components]
-    latent = vae["latent_channels"]
-    clashes = {
-        "the UNet's out_channels are not the autoencoder's latent_channels": unet["out_channels"] != latent,
-        "the UNet's in_channels are neither the autoencoder's latent_channels nor twice those and a mask": (
-            unet["in_channels"] not in (latent, 2 * latent + 1)
-        ),
-        "the UNet's cross_attention_dim is not the text encoder's hidden_size": (
-            set(unet["cross_attention_dim"]) != {sum(text["hidden_size"] for text in texts)}
-        ),
-        "the tokenizer has more words than the text encoder": any(
-            tokenizer.size > text["vocab_size"]
-            for tokenizer, text in zip(contents.tokenizers, texts, strict=True)
-        ),
-        "the tokenizer's prompts are longer than the text encoder's": any(
-            tokenizer.length > text["max_position_embeddings"]
-            for tokenizer, text in zip(contents.tokenizers, texts, strict=True)
-        ),
-        **clashes_of_xl(contents, unet, texts),
-    }
-    wrong = [sentence for sentence, is_so in clashes.items() if is_so]
+    wrong = list(contents.family.clashes(contents))
     if wrong:
         raise UnreadableCheckpoint(f"The parts of {contents.origin} do not fit together: {'; '.join(wrong)}.")
-
-
-def clashes_of_xl(
-    contents: Contents, unet: Mapping[str, Any], texts: list[dict[str, Any]]
-) -> dict[str, bool]:
-    """Return the contradictions in the conditioning on the pooled prompt and on sizes."""
-    kind = unet["addition_embed_type"]
-    if not contents.is_xl:
-        return {
-            f"{contents.pipeline} has nothing for the UNet's addition_embed_type {kind}": kind is not None
-        }
-    if kind is None:
-        return {f"the UNet has no addition_embed_type, which {contents.pipeline} needs": True}
-    width = texts[-1]["projection_dim"] + TIME_IDS * unet["addition_time_embed_dim"]
-    return {
-        "the UNet's projection_class_embeddings_input_dim is not the second text encoder's projection_dim "
-        f"and {TIME_IDS} times addition_time_embed_dim": unet["projection_class_embeddings_input_dim"]
-        != width,
-        "the two tokenizers' prompts are not of one length": (
-            len({tokenizer.length for tokenizer in contents.tokenizers}) != 1
-        ),
-    }
 
 
 def files_of(part: Part) -> list[Path]:

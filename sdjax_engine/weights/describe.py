@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.families import pipelines
+from sdjax_engine.families.stable_diffusion.parts import native_size_of
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.checkpoint import native_size_of, respaced
+from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.files import Report, find_source
-from sdjax_engine.weights.folder import read_autoencoder, read_config, read_index
+from sdjax_engine.weights.folder import AUTOENCODER_NAME, read_autoencoder, read_config, read_index
 from sdjax_engine.weights.original.families import family_of
 from sdjax_engine.weights.original.single_file import own_scheduler, recognise
 
@@ -55,17 +57,21 @@ def describe_folder(
 ) -> Described:
     """Describe a checkpoint in diffusers layout."""
     pipeline = str(read_index(folder)["_class_name"])
-    unet = read_config(folder / "unet", "UNet2DConditionModel")
-    if vae is None:
-        autoencoder = read_config(folder / "vae", "AutoencoderKL")
-    else:
+    family = pipelines()[pipeline]
+    models = {name: classes[0] for name, classes in family.classes(pipeline).items()}
+    configs = {
+        name: read_config(folder / name, model)
+        for name, model in models.items()
+        if not (name == AUTOENCODER_NAME and vae is not None)
+    }
+    if vae is not None:
         named = read_autoencoder(vae, family_of(pipeline), variant=variant, weights=False, report=report)
-        autoencoder = named.config
+        configs[AUTOENCODER_NAME] = named.config
     return Described(
         name=Path(source).name or folder.name,
         pipeline=pipeline,
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
-        native_size=native_size_of(unet, autoencoder),
+        native_size=family.native_size(configs),
     )
 
 

@@ -41,16 +41,12 @@ KNOWN_WORDS = "known_words.json"
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
 TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+FLAX = "Flax"  # the prefix of the removed Flax classes
 DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
 _HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 CHECKPOINT_FILES = (".safetensors", ".ckpt")
-STEMS = {
-    "text_encoder": TRANSFORMERS_STEM,
-    "text_encoder_2": TRANSFORMERS_STEM,
-    "unet": DIFFUSERS_STEM,
-    "vae": DIFFUSERS_STEM,
-    "safety_checker": TRANSFORMERS_STEM,
-}
+OF_TRANSFORMERS = ("text_encoder", "safety_checker")
+"""How the names of components begin that are networks of the library transformers."""
 
 
 def is_hub_id(source: str) -> bool:
@@ -60,7 +56,7 @@ def is_hub_id(source: str) -> bool:
 
 def stem_of(component: str) -> str:
     """Return the name of a component's weights, before `.safetensors`."""
-    return STEMS[component]
+    return TRANSFORMERS_STEM if component.startswith(OF_TRANSFORMERS) else DIFFUSERS_STEM
 
 
 def weight_patterns(component: str, variant: str | None) -> list[str]:

@@ -9,10 +9,10 @@ from typing import Any
 from sdjax_engine.errors import UnreadableCheckpoint, cut
 from sdjax_engine.families import pipelines
 from sdjax_engine.json_files import read_json
-from sdjax_engine.prompts import Tokenizer
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents
+from sdjax_engine.weights.checkpoint import Contents
 from sdjax_engine.weights.files import (
     DIFFUSERS_STEM,
+    FLAX,
     INDEX,
     KNOWN_WORDS,
     Report,
@@ -84,17 +84,9 @@ def part_of(folder: Path, files: tuple[Path, ...]) -> Part:
     )
 
 
-CLASSES = {
-    "text_encoder": ("CLIPTextModel",),
-    "text_encoder_2": ("CLIPTextModelWithProjection",),
-    "unet": ("UNet2DConditionModel",),
-    "vae": ("AutoencoderKL",),
-    "tokenizer": ("CLIPTokenizer", "CLIPTokenizerFast"),
-    "tokenizer_2": ("CLIPTokenizer", "CLIPTokenizerFast"),
-}
-ONLY_XL = frozenset({"text_encoder_2", "tokenizer_2"})
+AUTOENCODER_NAME = "vae"
+"""The name of the component that the key `vae` replaces."""
 OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder"})
-FLAX = "Flax"  # the prefix of the removed Flax classes
 
 
 def read_folder(
@@ -111,25 +103,22 @@ def read_folder(
     """
     index = read_index(folder)
     pipeline = str(index["_class_name"])
-    wanted = [name for name in (*TEXT_ENCODERS, "unet", "vae") if is_wanted(name, pipeline)]
+    family = pipelines()[pipeline]
+    models = {name: classes[0] for name, classes in family.classes(pipeline).items()}
     named = {}
     if vae is not None:
-        wanted.remove("vae")
-        named = {"vae": read_autoencoder(vae, family_of(pipeline), variant=variant, report=report)}
-    models = {name: CLASSES[name][0] for name in wanted}
+        del models[AUTOENCODER_NAME]
+        read = read_autoencoder(vae, family_of(pipeline), variant=variant, report=report)
+        named = {AUTOENCODER_NAME: read}
     if safety_checker and class_in(index, "safety_checker") is not None:
         models["safety_checker"] = "StableDiffusionSafetyChecker"
     configs = {name: read_config(folder / name, model) for name, model in models.items()}
     return Contents(
         origin=str(folder),
-        family=pipelines()[pipeline],
+        family=family,
         pipeline=pipeline,
         index={name: value for name, value in index.items() if not isinstance(value, list)},
-        tokenizers=tuple(
-            Tokenizer.load(folder / name.replace("text_encoder", "tokenizer"))
-            for name in TEXT_ENCODERS
-            if name in models
-        ),
+        tokenizers=tuple(family.read_tokenizer(folder / name) for name in family.tokenizers(pipeline)),
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
         preprocessor_config=(
             read_json(folder / "feature_extractor" / "preprocessor_config.json")
@@ -141,7 +130,7 @@ def read_folder(
             name: Part(
                 model=model,
                 config=configs[name],
-                stored=stored_tensors(model, weight_files(folder / name, variant=variant)),
+                stored=stored_tensors(model, weight_files(folder / name, variant=variant), configs[name]),
                 origin=str(folder / name / "config.json"),
             )
             for name, model in models.items()
@@ -185,10 +174,12 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
         raise UnreadableCheckpoint(
             f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(pipelines())}."
         )
+    family = pipelines()[pipeline]
+    wanted = {**family.classes(pipeline), **family.tokenizers(pipeline)}
     wrong = [
         f"{name} {cut(str(index.get(name)))}"
-        for name, classes in CLASSES.items()
-        if is_wanted(name, pipeline) and class_in(index, name) not in classes
+        for name, classes in wanted.items()
+        if class_in(index, name) not in classes
     ]
     wrong += [
         f"{name} {cut(str(value))}"
@@ -196,17 +187,12 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
         if isinstance(value, list)
         and class_in(index, name) is not None
         and name not in OPTIONAL
-        and not (name in CLASSES and is_wanted(name, pipeline))
+        and name not in wanted
     ]
     if index.get("requires_aesthetics_score"):
         wrong.append("requires_aesthetics_score (it refines another checkpoint's pictures)")
     if wrong:
         raise UnreadableCheckpoint(f"{folder} has parts that are not supported: {', '.join(wrong)}.")
-
-
-def is_wanted(name: str, pipeline: str) -> bool:
-    """Return whether a pipeline of this class has a component of this name."""
-    return name not in ONLY_XL or "XL" in pipeline
 
 
 def class_in(index: Mapping[str, Any], name: str) -> str | None:

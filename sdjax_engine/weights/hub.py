@@ -24,10 +24,11 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import tqdm as hub_tqdm
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line
+from sdjax_engine.families import pipelines
 from sdjax_engine.json_files import read_json
 from sdjax_engine.weights.files import (
+    FLAX,
     INDEX,
-    STEMS,
     TEXT_FILES,
     USUAL,
     HubOptions,
@@ -82,8 +83,11 @@ def components_of(folder: Path) -> list[str]:
         index = read_json(folder / INDEX)
     except UnreadableCheckpoint:
         return []
+    pipeline = str(index.get("_class_name")).removeprefix(FLAX)
+    family = pipelines().get(pipeline)
+    known = family.classes(pipeline) if family else {}
     named = {name: value for name, value in index.items() if isinstance(value, list) and value}
-    return [name for name in STEMS if name in named and named[name][-1] is not None]
+    return [name for name in (*known, "safety_checker") if name in named and named[name][-1] is not None]
 
 
 def fetch(

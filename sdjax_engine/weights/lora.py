@@ -15,10 +15,19 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
+from sdjax_engine.families.family import LoraNames
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.weights.files import is_hub_id
-from sdjax_engine.weights.lora_names import OF_PEFT, LayerPath, Role, other_kind, spellings, split_key
+from sdjax_engine.weights.lora_names import (
+    OF_PEFT,
+    LayerPath,
+    Role,
+    joint_spellings,
+    other_kind,
+    spellings,
+    split_key,
+)
 from sdjax_engine.weights.reading import BYTES
 from sdjax_engine.weights.tensors import STORED_DTYPES, read_header, shorten
 
@@ -101,7 +110,7 @@ def other_family(tensors: Mapping[str, tuple[int, ...]], shapes: Mapping[LayerPa
         next((each.width_in for place, each in shapes.items() if OF_PROMPT.fullmatch(place.path)), 0)
     )
     of_lora = family_of_lora(tensors)
-    if of_lora is None or of_lora == of_model:
+    if of_lora is None or of_lora in {of_model, family_by_names(map(str, shapes))}:
         return []
     return [f"it was made for {of_lora}" + (f", and the model is {of_model}" if of_model else "")]
 
@@ -112,7 +121,12 @@ def family_of_lora(tensors: Mapping[str, tuple[int, ...]]) -> str | None:
         part = split_key(key)
         if part and part[1] is Role.DOWN and len(shape) > 1 and OF_PROMPT.fullmatch(part[0]):
             return OF_WIDTH.get(shape[1])
-    every = list(tensors)
+    return family_by_names(tensors)
+
+
+def family_by_names(names: Iterable[str]) -> str | None:
+    """Return the family of layers with these names, or None if nothing shows it."""
+    every = list(names)
     return next((name for pattern, name in BY_NAMES if any(map(pattern.fullmatch, every))), None)
 
 
@@ -129,7 +143,20 @@ ALPHAS = FACTORS | {
 }  # diffusers' converter to kohya's form makes them integers
 ALPHA_OF_PEFT = 8  # its default
 Shapes = Mapping[LayerPath, LayerShape]
-Keys = dict[LayerPath, dict[Role, str]]
+Share = tuple[int, int]
+"""Which of so many equal parts of the rows of a tensor are a layer's."""
+WHOLE: Share = (0, 1)
+
+
+@dataclass(kw_only=True)
+class Found:
+    """The keys of one layer's tensors by their roles, and the layer's share of them."""
+
+    roles: dict[Role, str] = field(default_factory=dict)
+    share: Share = WHOLE
+
+
+Keys = dict[LayerPath, Found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +170,16 @@ class LoraContents:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFactors:
-    """One layer's two factors in a file: their keys, their rank, and the scale of their product."""
+    """One layer's two factors in a file: their keys, their rank, and the scale of their product.
+
+    `up` has the rows of as many layers as `share` says, and those of this layer at its index among them.
+    """
 
     down: str
     up: str
     rank: int
     scale: float
+    share: Share = WHOLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,14 +195,15 @@ class LoraFile:
         return max(layer.rank for layer in self.layers.values())
 
 
-def read_lora(path: Path, shapes: Shapes) -> LoraFile:
+def read_lora(path: Path, shapes: Shapes, names: LoraNames | None = None) -> LoraFile:
     """Read the header of the LoRA at `path`: a file, a folder as diffusers or peft saves it, or a hub id.
 
-    Raises UnreadableCheckpoint, in one sentence, unless every tensor belongs to a layer in `shapes`.
+    `names` are those of the family. Raises UnreadableCheckpoint, in one sentence, unless every tensor belongs
+    to a layer in `shapes`.
     """
     file = find_file(path)
     contents = read_contents(file)
-    keys, problems = sort_keys(contents.shapes, shapes)
+    keys, problems = sort_keys(contents.shapes, shapes, names)
     problems += find_misfits(contents, keys, shapes)
     if not keys and not problems:
         problems = ["no tensors"]
@@ -179,7 +211,7 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
         problems = other_family(contents.shapes, shapes) + problems
         raise UnreadableCheckpoint(f"{file} does not fit the model as a LoRA: {'; '.join(problems)}.")
     try:
-        layers = {place: factors_of_layer(place, roles, contents) for place, roles in keys.items()}
+        layers = {place: factors_of_layer(place, found, contents) for place, found in keys.items()}
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCheckpoint(f"{file} has settings of no LoRA: {first_line(error)}") from error
     return LoraFile(file=file, layers=layers)
@@ -268,21 +300,30 @@ def read_adapter_settings(text: str | None) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
-    """Return each layer's keys by role, and one clause for each kind of keys without a layer."""
-    known = spellings(shapes)
+def sort_keys(keys: Iterable[str], shapes: Shapes, names: LoraNames | None) -> tuple[Keys, list[str]]:
+    """Return each layer's keys by role, and one clause for each kind of keys without a layer.
+
+    A tensor of several layers counts only if none of them has tensors of its own.
+    """
+    known, joint = spellings(shapes, names), joint_spellings(shapes, names)
     found: Keys = {}
     others: dict[str, list[str]] = {}
-    unknown, repeated = [], []
+    unknown, repeated, of_several = [], [], []
     for key in sorted(keys):
         part = split_key(key)
         if kind := other_kind(key):
             others.setdefault(kind, []).append(key)
+        elif part is not None and part[0] in joint:
+            of_several.append((key, part[1], joint[part[0]]))
         elif part is None or part[0] not in known:
             unknown.append(key)
-        else:
-            roles = found.setdefault(known[part[0]], {})
-            if roles.setdefault(part[1], key) != key:
+        elif found.setdefault(known[part[0]], Found()).roles.setdefault(part[1], key) != key:
+            repeated.append(key)
+    own = frozenset(found)
+    for key, role, places in of_several:
+        for index, place in enumerate(places if own.isdisjoint(places) else ()):
+            layer = found.setdefault(place, Found(share=(index, len(places))))
+            if layer.roles.setdefault(role, key) != key:
                 repeated.append(key)
     problems = [f"{kind} is not supported: {shorten(names)}" for kind, names in others.items()]
     problems += [f"tensors of no layer of the model: {shorten(unknown)}"] if unknown else []
@@ -292,13 +333,13 @@ def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
 
 def find_misfits(contents: LoraContents, keys: Keys, shapes: Shapes) -> list[str]:
     """Return one clause for each kind of misfit between the tensors and their layers or one another."""
-    halves = {place for place, roles in keys.items() if not {Role.DOWN, Role.UP} <= roles.keys()}
-    whole = {place: roles for place, roles in keys.items() if place not in halves}
-    misshapen = [
-        f"{roles[Role.DOWN]} {contents.shapes[roles[Role.DOWN]]} with {contents.shapes[roles[Role.UP]]}"
-        for place, roles in whole.items()
-        if not fit(contents.shapes[roles[Role.DOWN]], contents.shapes[roles[Role.UP]], shapes[place])
-    ]
+    halves = {place for place, found in keys.items() if not {Role.DOWN, Role.UP} <= found.roles.keys()}
+    whole = {place: found for place, found in keys.items() if place not in halves}
+    misshapen = []
+    for place, found in whole.items():
+        down, up = (contents.shapes[found.roles[role]] for role in (Role.DOWN, Role.UP))
+        if not fit(down, up, shapes[place], count=found.share[1]):
+            misshapen.append(f"{found.roles[Role.DOWN]} {down} with {up}")
     alphas = [name for name, alpha in contents.alphas.items() if not math.isfinite(alpha)]
     kinds = (
         ("layers without one of their two factors", sorted(map(str, halves))),
@@ -308,22 +349,24 @@ def find_misfits(contents: LoraContents, keys: Keys, shapes: Shapes) -> list[str
     return [f"{what}: {shorten(names)}" for what, names in kinds if names]
 
 
-def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
-    """Whether tensors of these shapes are the factors of a layer of this shape."""
+def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape, *, count: int = 1) -> bool:
+    """Whether tensors of these shapes are the factors of `count` layers of this shape."""
     rank = down[0] if down else 0
     window = shape.window or (1, 1)
     downs = [(rank, shape.width_in, *window)] + ([(rank, shape.width_in)] if set(window) == {1} else [])
-    return rank > 0 and down in downs and up in ((shape.width_out, rank), (shape.width_out, rank, 1, 1))
+    rows = count * shape.width_out
+    return rank > 0 and down in downs and up in ((rows, rank), (rows, rank, 1, 1))
 
 
-def factors_of_layer(place: LayerPath, roles: Mapping[Role, str], contents: LoraContents) -> LayerFactors:
+def factors_of_layer(place: LayerPath, found: Found, contents: LoraContents) -> LayerFactors:
     """Return one layer's factors; the scale is by the layer's alpha, or else by peft's settings."""
+    roles = found.roles
     rank = contents.shapes[roles[Role.DOWN]][0]
     if Role.ALPHA in roles:
         scale = contents.alphas[roles[Role.ALPHA]] / rank
     else:
         scale = scale_by_settings(place, rank, contents.settings)
-    return LayerFactors(down=roles[Role.DOWN], up=roles[Role.UP], rank=rank, scale=scale)
+    return LayerFactors(down=roles[Role.DOWN], up=roles[Role.UP], rank=rank, scale=scale, share=found.share)
 
 
 def scale_by_settings(place: LayerPath, rank: int, settings: Mapping[str, Any]) -> float:
@@ -356,4 +399,6 @@ def read_factors(
     if not (np.isfinite(down).all() and np.isfinite(up).all()):
         raise UnreadableCheckpoint(f"{layer.down} or {layer.up} holds values that are not numbers.")
     down = down.reshape(layer.rank, shape.width_in, *shape.window)
-    return np.moveaxis(down, 1, -1), up.reshape(shape.width_out, layer.rank).T * np.float32(layer.scale)
+    index, count = layer.share
+    up = up.reshape(count, shape.width_out, layer.rank)[index]
+    return np.moveaxis(down, 1, -1), up.T * np.float32(layer.scale)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sdjax_engine.families.family import LoraNames
 from sdjax_engine.weights.original.networks import ALONE, RESNET
 
 KOHYA_PREFIXES = {
@@ -86,8 +87,10 @@ def split_key(key: str) -> tuple[str, Role] | None:
     return match["layer"].removeprefix(OF_PEFT).replace(".processor.", "."), role
 
 
-def spellings(places: Iterable[LayerPath]) -> dict[str, LayerPath]:
-    """Return every spelling of these layers, without the factor's name."""
+def spellings(places: Iterable[LayerPath], names: LoraNames | None = None) -> dict[str, LayerPath]:
+    """Return every spelling of these layers, without the factor's name; `names` are their family's."""
+    if names is not None:
+        return {spelling: place for place in places for spelling in names.spellings(place.path)}
     places = tuple(places)
     original = original_names(place.path for place in places if place.component == "unet")
     return {
@@ -99,6 +102,15 @@ def spellings(places: Iterable[LayerPath]) -> dict[str, LayerPath]:
             else spellings_in_text_encoder(place)
         )
     }
+
+
+def joint_spellings(places: Iterable[LayerPath], names: LoraNames | None) -> dict[str, tuple[LayerPath, ...]]:
+    """Return the spellings of tensors that several of these layers share."""
+    if names is None:
+        return {}
+    known = {place.path: place for place in places}
+    joint = names.joint_spellings(known)
+    return {spelling: tuple(known[path] for path in paths) for spelling, paths in joint.items()}
 
 
 def spellings_in_unet(place: LayerPath, original: str | None) -> list[str]:

@@ -25,10 +25,12 @@ from sdjax_engine.errors import UnreadableCheckpoint, first_line
 from sdjax_engine.models.config import (
     settle_autoencoder_tiny_config,
     settle_projected_text_config,
+    settle_qwen3_config,
     settle_safety_checker_config,
     settle_text_config,
     settle_vae_config,
     settle_vit_config,
+    settle_z_image_config,
 )
 from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
 from sdjax_engine.models.lora_bank import Bank
@@ -131,6 +133,8 @@ KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] =
     "AutoencoderKL": ("autoencoders", settle_vae_config),
     "AutoencoderTiny": ("autoencoders", settle_autoencoder_tiny_config),
     "StableDiffusionSafetyChecker": ("clip", settle_safety_checker_config),
+    "Qwen3Model": ("qwen3", settle_qwen3_config),
+    "ZImageTransformer2DModel": ("z_image", settle_z_image_config),
     "ViTForImageClassification": ("vit", settle_vit_config),
     "TrustMarkEncoder": ("trustmark", dict),
     "TrustMarkDecoder": ("trustmark", dict),

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes
+from sdjax_engine.models.config import LANGUAGE_MODEL, Config, current_qwen3_name
 
+NO_VALUES: Config = MappingProxyType({})
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 POINTER_START = b"version https://git-lfs"
 LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
@@ -130,12 +133,14 @@ def reference_name(path: Sequence[str | int]) -> str:
     return ".".join([*map(str, modules), WEIGHT_LEAVES.get(str(leaf), str(leaf))])
 
 
-def current_name(model: str, name: str) -> str | None:
-    """Return the present name of a tensor in a file of a network of class `model`.
+def current_name(model: str, name: str, config: Config = NO_VALUES) -> str | None:
+    """Return the present name of a tensor in a file of a network of class `model` with this configuration.
 
-    None for tensors that are not used: position ids, the encoder of a tiny autoencoder, and the pooler of a
-    classifier.
+    None for tensors that are not used: position ids, the encoder of a tiny autoencoder, the pooler of a
+    classifier, and the end of a language model.
     """
+    if model == LANGUAGE_MODEL:
+        return current_qwen3_name(name, config)
     if name.endswith("embeddings.position_ids"):
         return None
     if model == "AutoencoderTiny":
@@ -264,15 +269,16 @@ def tensors_in(file: Path) -> dict[str, Stored]:
     return scaled(file, tensors)
 
 
-def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
+def stored_tensors(model: str, files: Sequence[Path], config: Config = NO_VALUES) -> dict[str, Stored]:
     """Return the tensors in the files of a network of class `model` by today's names, reading headers only.
 
+    A network of which files hold more than is built needs its `config`, with all its values.
     Raises UnreadableCheckpoint for an incomplete safetensors file.
     """
     found = {}
     for file in files:
         for name, stored in tensors_in(file).items():
-            current = current_name(model, name)
+            current = current_name(model, name, config)
             if current is not None:
                 found[current] = stored
     return found

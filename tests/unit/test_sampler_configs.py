@@ -10,6 +10,7 @@ import pytest
 from schedules import FLOW, ON_NOISE, SD
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.families.stable_diffusion.parts import CORRECTIONS
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -163,19 +164,20 @@ def test_a_network_of_the_edm_schedule_is_refused_whichever_sampler_is_named(nam
     with pytest.raises(
         UnreadableCheckpoint, match=rf"{name}, and a network of the EDM schedule .* any sampler"
     ):
-        pipeline_config({**SD, "_class_name": name, "sigma_data": 0.5})
+        pipeline_config({**SD, "_class_name": name, "sigma_data": 0.5}, {})
 
 
 def test_an_old_config_is_read_as_the_reference_s_pipeline_reads_it() -> None:
     old = {**SD, "steps_offset": 0, "clip_sample": True, "_use_default_values": ["steps_offset"]}
     new = {**SD, "steps_offset": 1, "clip_sample": False}
-    assert same(plan(Sampler.DDIM, 20, pipeline_config(old)), plan(Sampler.DDIM, 20, new))
-    flax = pipeline_config(old, pipeline="FlaxStableDiffusionPipeline")
-    assert same(plan(Sampler.DDIM, 20, flax), plan(Sampler.DDIM, 20, new))
+    corrected = pipeline_config(old, CORRECTIONS["StableDiffusionPipeline"])
+    assert same(plan(Sampler.DDIM, 20, corrected), plan(Sampler.DDIM, 20, new))
 
 
 def test_a_pipeline_that_corrects_nothing_uses_the_config_as_it_is_written() -> None:
     old = {**SD, "steps_offset": 0, "clip_sample": True}
-    assert pipeline_config(old, pipeline="StableDiffusionXLPipeline").items() >= old.items()
-    inpainting = pipeline_config({**SD, "skip_prk_steps": False}, pipeline="StableDiffusionInpaintPipeline")
+    assert pipeline_config(old, {}).items() >= old.items()
+    inpainting = pipeline_config(
+        {**SD, "skip_prk_steps": False}, CORRECTIONS["StableDiffusionInpaintPipeline"]
+    )
     assert same(plan(Sampler.PNDM, 20, inpainting), plan(Sampler.PNDM, 20, SD))

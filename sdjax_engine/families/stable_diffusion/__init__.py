@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -10,7 +11,20 @@ from sdjax_engine.families.family import Guidance, Networks, Parts
 from sdjax_engine.families.stable_diffusion.control import control_of
 from sdjax_engine.families.stable_diffusion.denoiser import UNetDenoiser
 from sdjax_engine.families.stable_diffusion.latents import Vae, latents_of
+from sdjax_engine.families.stable_diffusion.parts import (
+    CORRECTIONS,
+    DEFAULTS,
+    TEXT_ENCODERS,
+    UNET,
+    VAE,
+    clashes,
+    classes_of,
+    is_xl,
+    native_size_of,
+    tokenizers_of,
+)
 from sdjax_engine.families.stable_diffusion.text import ClipTexts
+from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import WHOLE, Offer
 
 PIPELINES = (
@@ -23,10 +37,6 @@ PIPELINES = (
     "LatentConsistencyModelPipeline",
     "LatentConsistencyModelImg2ImgPipeline",
 )
-TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
-UNET, VAE = "unet", "vae"
-DEFAULTS = {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5), "StableDiffusion": (50, 7.5)}
-"""Steps and guidance by how a pipeline's class begins."""
 
 
 class StableDiffusion:
@@ -34,11 +44,36 @@ class StableDiffusion:
 
     pipelines = PIPELINES
     adaptable = (UNET, *TEXT_ENCODERS)
+    lora_names = None
 
-    def defaults(self, pipeline: str) -> tuple[int, float]:
+    def classes(self, pipeline: str) -> dict[str, tuple[str, ...]]:
+        """Return the classes of each network of a pipeline."""
+        return classes_of(pipeline)
+
+    def tokenizers(self, pipeline: str) -> dict[str, tuple[str, ...]]:
+        """Return the classes of each tokenizer of a pipeline."""
+        return tokenizers_of(pipeline)
+
+    def read_tokenizer(self, folder: Path) -> Tokenizer:
+        """Return CLIP's tokenizer; raises UnreadableCheckpoint."""
+        return Tokenizer.load(folder)
+
+    def clashes(self, parts: Parts) -> Iterator[str]:
+        """Yield what does not fit together; raises UnreadableCheckpoint for an impossible size."""
+        return clashes(parts)
+
+    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+        """Return the size of the UNet's `sample_size`; raises UnreadableCheckpoint."""
+        return native_size_of(configs[UNET], configs[VAE])
+
+    def corrections(self, pipeline: str) -> Mapping[str, Any]:
+        """Return the scheduler's settings that the pipeline overrides."""
+        return CORRECTIONS.get(pipeline, {})
+
+    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
         """Return the defaults of the reference's calls."""
-        known = (defaults for name, defaults in DEFAULTS.items() if pipeline.startswith(name))
-        return next(known)
+        del scheduler_config
+        return next(defaults for name, defaults in DEFAULTS.items() if pipeline.startswith(name))
 
     def networks(self, parts: Parts, offer: Offer) -> Networks:
         """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""
@@ -77,11 +112,6 @@ class StableDiffusion:
             guidance=Guidance(by_negative=not takes_guidance(config), given=takes_guidance(config)),
             control=control_of(parts.controlnets, denoiser, unet, offer, latents),
         )
-
-
-def is_xl(pipeline: str) -> bool:
-    """Whether a pipeline is SDXL's: two text encoders, conditioning on sizes."""
-    return "XL" in pipeline
 
 
 def takes_guidance(unet_config: Mapping[str, Any]) -> bool:

@@ -16,8 +16,9 @@ from typing import Any
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families import pipelines
 from sdjax_engine.families.stable_diffusion.latents import scale_of
+from sdjax_engine.families.stable_diffusion.parts import TEXT_ENCODERS
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.checkpoint import TEXT_ENCODERS, Contents
+from sdjax_engine.weights.checkpoint import Contents
 from sdjax_engine.weights.files import PICKLES, Report, find_tokenizer
 from sdjax_engine.weights.folder import read_autoencoder, read_autoencoder_file
 from sdjax_engine.weights.networks import Part, infer_part
