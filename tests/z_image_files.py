@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from checkpoints import WORDS, byte_letters, randomise
 from diffusers import (
     AutoencoderKL,
@@ -73,6 +75,28 @@ def make_tiny_z_image(folder: Path, *, seed: int = 0, scheduler: Mapping[str, An
         transformer=randomise(ZImageTransformer2DModel(**TRANSFORMER), seed=seed + 3),
     ).save_pretrained(folder)
     return folder
+
+
+def original_tensors(tensors: Mapping[str, torch.Tensor], prefix: str = "") -> dict[str, torch.Tensor]:
+    """The tensors of a transformer as the original code and ComfyUI's single files have them."""
+    renamed = {
+        "all_x_embedder.2-1": "x_embedder",
+        "all_final_layer.2-1": "final_layer",
+        "attention.to_out.0": "attention.out",
+    }
+    found = {"norm_final.weight": torch.ones(2)}
+    for name, tensor in tensors.items():
+        if ".attention.to_q." in name:
+            fused = [tensors[name.replace("to_q", each)] for each in ("to_q", "to_k", "to_v")]
+            found[name.replace("to_q", "qkv")] = torch.cat(fused)
+        elif ".attention.norm_" in name:
+            found[re.sub(r"norm_([qk])", r"\1_norm", name)] = tensor
+        elif ".attention.to_k." not in name and ".attention.to_v." not in name:
+            original = name
+            for today, before in renamed.items():
+                original = original.replace(today, before)
+            found[original] = tensor
+    return {f"{prefix}{name}": tensor.contiguous() for name, tensor in found.items()}
 
 
 def build_chat_tokenizer() -> Qwen2Tokenizer:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from sdjax_engine.families.family import Family
 from sdjax_engine.families.stable_diffusion import StableDiffusion
+from sdjax_engine.families.z_image import ZImage
 
-FAMILIES: tuple[Family, ...] = (StableDiffusion(),)
+FAMILIES: tuple[Family, ...] = (StableDiffusion(), ZImage())
 """All families; the first that knows a checkpoint reads it."""
 
 

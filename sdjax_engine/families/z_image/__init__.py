@@ -1,0 +1,106 @@
+"""Z-Image and Z-Image-Turbo: one transformer over patches and captions, under a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.z_image import names
+from sdjax_engine.families.z_image.denoiser import ZImageDenoiser
+from sdjax_engine.families.z_image.latents import ShiftedVae, latents_of
+from sdjax_engine.families.z_image.text import ChatTexts
+from sdjax_engine.prompts.chat import ChatTokenizer
+from sdjax_engine.request import Offer
+
+TEXT_ENCODER, TRANSFORMER, VAE = "text_encoder", "transformer", "vae"
+CLASSES = {
+    TEXT_ENCODER: ("Qwen3Model", "Qwen3ForCausalLM"),
+    TRANSFORMER: ("ZImageTransformer2DModel",),
+    VAE: ("AutoencoderKL",),
+}
+TOKENIZERS = {"tokenizer": ("Qwen2Tokenizer", "Qwen2TokenizerFast")}
+SCHEDULE = {"ladder": "even", "mu": "linear", "strength_rounds_up": True}
+SIDE = 1024  # pixels: the default of the reference's calls
+TURBO_SHIFT = 3.0
+"""The largest shift of the schedule of the distilled checkpoint, which nothing else tells apart."""
+TURBO, BASE = (8, 0.0), (50, 5.0)
+"""Steps and guidance."""
+
+
+class ZImage:
+    """A transformer whose sequence is a picture and its caption."""
+
+    pipelines = ("ZImagePipeline", "ZImageImg2ImgPipeline", "ZImageInpaintPipeline")
+    adaptable = (TRANSFORMER,)
+    lora_names = names
+
+    def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the classes of each network; all pipelines have the same."""
+        del pipeline
+        return CLASSES
+
+    def tokenizers(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the classes of the tokenizer."""
+        del pipeline
+        return TOKENIZERS
+
+    def read_tokenizer(self, folder: Path) -> ChatTokenizer:
+        """Return the language model's tokenizer; raises UnreadableCheckpoint."""
+        return ChatTokenizer.load(folder)
+
+    def clashes(self, parts: Parts) -> Iterator[str]:
+        """Yield what does not fit together."""
+        encoder, transformer, vae = (parts.components[name].config for name in CLASSES)
+        [tokenizer] = parts.tokenizers
+        sentences = {
+            "the transformer's in_channels are not the autoencoder's latent_channels": (
+                transformer["in_channels"] != vae["latent_channels"]
+            ),
+            "the transformer's cap_feat_dim is not the text encoder's hidden_size": (
+                transformer["cap_feat_dim"] != encoder["hidden_size"]
+            ),
+            "the tokenizer has more words than the text encoder": tokenizer.size > encoder["vocab_size"],
+        }
+        yield from (sentence for sentence, is_so in sentences.items() if is_so)
+
+    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+        """Return the size of the reference's calls: no configuration has one."""
+        del configs
+        return SIDE, SIDE
+
+    def corrections(self, pipeline: str) -> Mapping[str, Any]:
+        """Return what the pipelines decide about the schedule."""
+        del pipeline
+        return SCHEDULE
+
+    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
+        """Return the few steps without guidance of the distilled checkpoint, or the reference's defaults."""
+        del pipeline
+        return TURBO if (scheduler_config.get("shift") or 1.0) <= TURBO_SHIFT else BASE
+
+    def networks(self, parts: Parts, offer: Offer) -> Networks:
+        """Return the networks of a checkpoint; the offer changes nothing."""
+        del offer
+        encoder, transformer, vae = (parts.components[name] for name in CLASSES)
+        [tokenizer] = parts.tokenizers
+        return Networks(
+            texts=ChatTexts(
+                components=(TEXT_ENCODER,),
+                blueprint=encoder.blueprint,
+                tokenizer=tokenizer,
+                known_words=parts.known_words,
+            ),
+            denoiser=ZImageDenoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
+            autoencoder=ShiftedVae(
+                component=VAE,
+                blueprint=vae.blueprint,
+                in_float32=vae.in_float32,
+                scaling_factor=float(vae.config["scaling_factor"]),
+                shift_factor=float(vae.config["shift_factor"] or 0),
+            ),
+            latents=latents_of(vae.config),
+            # The reference adds the scale times the difference to the prompt's output, others replace it.
+            guidance=Guidance(added=1.0),
+        )

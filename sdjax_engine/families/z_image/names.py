@@ -1,0 +1,69 @@
+"""The names that other programs give to the layers of Z-Image's transformer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+PREFIX = "model.diffusion_model."
+RENAMED = {
+    "x_embedder": "all_x_embedder.2-1",
+    "final_layer": "all_final_layer.2-1",
+    "attention.out": "attention.to_out.0",
+    "attention.q_norm": "attention.norm_q",
+    "attention.k_norm": "attention.norm_k",
+}
+"""The original code's names within the path of a layer, and today's."""
+ORIGINAL = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, RENAMED))})(?=\.)")
+FUSED = "attention.qkv"
+OF_FUSED = ("attention.to_q", "attention.to_k", "attention.to_v")
+UNUSED = "norm_final.weight"
+
+
+def current_names(name: str) -> tuple[str, ...]:
+    """Return today's names of a tensor in a file of the original code: none if it is not used.
+
+    Of several names each is an equal share of the tensor's rows.
+    """
+    name = name.removeprefix(PREFIX)
+    if name == UNUSED:
+        return ()
+    if f".{FUSED}." in name:
+        return tuple(name.replace(FUSED, each) for each in OF_FUSED)
+    return (ORIGINAL.sub(lambda match: RENAMED[match[0]], name),)
+
+
+LORA_PREFIXES = ("", "transformer.", "diffusion_model.")
+KOHYA = "lora_unet_"
+OUT = ".attention.to_out.0"
+
+
+def spellings(path: str) -> list[str]:
+    """Return how LoRA files write the path of a layer."""
+    paths = [path, re.sub(r"\.to_([qkv])$", r".to.\1", path)]
+    if path.endswith(OUT):
+        paths.append(path.removesuffix(".0"))
+    return in_all_files(paths)
+
+
+def joint_spellings(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return spellings that count only where a layer has no other, with the layers that share the tensor."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        if path.endswith(OF_FUSED[0]):
+            block = path.removesuffix(OF_FUSED[0])
+            layers = tuple(f"{block}{each}" for each in OF_FUSED)
+            found |= dict.fromkeys(in_all_files([f"{block}{FUSED}"]), layers)
+        elif path.endswith(OUT):
+            block = path.removesuffix(OUT)
+            found |= dict.fromkeys(in_all_files([f"{block}.attention.out"]), (path,))
+    return found
+
+
+def in_all_files(paths: Iterable[str]) -> list[str]:
+    """Return the spellings of these paths with every prefix; kohya's have no dots."""
+    return [
+        spelling
+        for path in dict.fromkeys(paths)
+        for spelling in (*(f"{prefix}{path}" for prefix in LORA_PREFIXES), KOHYA + path.replace(".", "_"))
+    ]
