@@ -124,6 +124,8 @@ class BusyPerson:
             each for each in await self.store.reviews.waiting(HERE, limit=9) if each.job_id == held.id
         ]
         await self.store.reviews.decide(review.id, Outcome.REJECTED, by)
+        await self.painted(self.asks(OTHER), hold=Hold(cause=Cause.MODE))
+        await self.store.review_claims.claim_next(by)
         rule = PromptRule(name=f"no {WORD}", terms=(WORD,), also=(WORD,))
         await self.store.prompt_rules.put(rule, by)
         await self.store.prompt_rules.remove(rule.name, by)

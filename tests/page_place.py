@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,10 @@ CHANNEL_IDS = {str(channel.name): channel.id for channel in CHANNELS}
 ART, MODS = CHANNEL_IDS["art"], CHANNEL_IDS["mods"]
 HERE, ELSEWHERE = GUILD_ID, GUILD_ID + 7
 OPERATOR_ID, READER_ID, NOBODY_ID = 41, 42, 43
-MODERATES = Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY | Permission.MANAGE_MESSAGES
+MODERATES = (Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY, Permission.MANAGE_MESSAGES)
+
+
+_NUMBERS = itertools.count(1000)
 
 
 @dataclass(kw_only=True)
@@ -74,19 +78,22 @@ class Place:
         if role in ("operator", "reader", "nobody"):
             known = {"operator": OPERATOR_ID, "reader": READER_ID, "nobody": NOBODY_ID}
             return await self.browser(known[role])
-        allowed = {"manager": (MODERATES, Permission.MANAGE_GUILD), "moderator": (MODERATES,), "member": ()}
+        allowed = {"manager": (*MODERATES, Permission.MANAGE_GUILD), "moderator": MODERATES, "member": ()}
         self.sandbox.employ("ravi", *allowed[role])
         return await self.browser(IDS["ravi"])
 
-    async def paint(self, number: int, showing: Showing = Showing.SHOW, **whose: object) -> str:
-        """A finished request of one picture."""
-        png = io.BytesIO()
-        Image.new("RGB", (64, 64), (number % 256, 40, 40)).save(png, "PNG")
+    async def paint(
+        self, number: int, showing: Showing = Showing.SHOW, *, variants: int = 1, **whose: object
+    ) -> str:
+        """A finished request with pictures of a colour of its own."""
         values = {"user_id": IDS["yuna"], "guild_id": HERE, "channel_id": ART, "private": False, **whose}
-        job_id = (await self.store.jobs.enqueue(recipe(prompt=f"wall {number}"), origin(number, **values))).id
-        (claim,) = await self.store.leases.claim("one", limit=1, ttl=TTL)
-        name = await self.house.artifacts.put(png.getvalue(), ".png")
-        await self.store.leases.complete(claim, artifact=name, seconds=1.0, showing=showing)
+        asked = recipe(prompt=f"wall {number}", variants=variants)
+        job_id = (await self.store.jobs.enqueue(asked, origin(number + next(_NUMBERS), **values))).id
+        for claim in await self.store.leases.claim("one", limit=variants, ttl=TTL):
+            png = io.BytesIO()
+            Image.new("RGB", (64, 64), (number % 256, 40, next(_NUMBERS) % 256)).save(png, "PNG")
+            name = await self.house.artifacts.put(png.getvalue(), ".png")
+            await self.store.leases.complete(claim, artifact=name, seconds=1.0, showing=showing)
         return job_id
 
 
@@ -96,11 +103,19 @@ async def no_notes() -> list[str]:
 
 @asynccontextmanager
 async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterator[Place]:
-    """Serve the page of a sandbox in the block."""
+    """Serve the page of a sandbox of its own in the block."""
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(Sandbox(observer=observer))
         store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
         stack.push_async_callback(store.close)
+        yield await stack.enter_async_context(page_of(sandbox, store, Artifacts(str(folder / "artifacts"))))
+        assert sandbox.violations == []
+
+
+@asynccontextmanager
+async def page_of(sandbox: Sandbox, store: Store, artifacts: Artifacts) -> AsyncIterator[Place]:
+    """Serve the page of this queue to the people of a sandbox in the block."""
+    async with AsyncExitStack() as stack:
         config = PageConfig(
             port=free_port(), operators=(OPERATOR_ID,), readers=(READER_ID,), discord_url=sandbox.address
         )
@@ -116,7 +131,7 @@ async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterato
         time = Time()
         house = House(
             store=store,
-            artifacts=Artifacts(str(folder / "artifacts")),
+            artifacts=artifacts,
             config=config,
             usage=UsageConfig(),
             notes=no_notes,
@@ -126,4 +141,3 @@ async def placed(folder: Path, observer: Observer | None = None) -> AsyncIterato
         await stack.enter_async_context(serving(house))
         async with AsyncExitStack() as browsers:
             yield Place(sandbox=sandbox, store=store, house=house, url=config.url, stack=browsers, time=time)
-        assert sandbox.violations == []

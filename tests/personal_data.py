@@ -134,11 +134,11 @@ TABLES: Mapping[str, Kept] = {
         unexported="an hour's way into the page, of no use without its secret",
     ),
     "reviews": Kept(
-        gone="request words",
+        gone="request words claimed_by",
         number="user_id decided_by",
         kept={"reason": ACT},
         other="id kind guild_id job_id rule opened_at due_at outcome decided_at answer channel_id message_id "
-        "trouble",
+        "trouble claimed_until",
         section="reviews.json",
     ),
     "reports": Kept(gone="user_id reason", other="job_id guild_id at", section="reports.json"),

@@ -10,6 +10,7 @@ from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
 from bot.store.moderation.review_messages import Case
+from bot.store.rows.audit import OPERATOR
 from bot.store.rows.jobs import origin_from, recipe_from
 from bot.store.rows.reviews import Kind, Review
 from bot.texts.catalogue import Moment, Texts
@@ -159,6 +160,11 @@ def _state(case: Case, texts: Texts, *, private: bool) -> Iterator[str]:
     yield _decided(review, texts)
     if case.first is not None and review.decided_by and review.decided_by == case.first.decided_by:
         yield texts.gettext("The same moderator had decided before.")
+    pictures = () if case.job is None or not review.outcome.shows else case.job.images
+    if rejected := sum(image.showing is Showing.WITHHOLD and image.ruling is not None for image in pictures):
+        yield texts.ngettext(
+            "{count} picture of it is not shown.", "{count} pictures of it are not shown.", rejected
+        )
     if review.reason:
         yield shown(review.reason, SHOWN_REASON)
 
@@ -182,7 +188,9 @@ def _decided(review: Review, texts: Texts) -> str:
 
 
 def person(user_id: int, texts: Texts) -> str:
-    """Return a mention, or for a person whose data was deleted words with the number that replaces the id."""
+    """Return a mention, or words for the operator and for a person whose data was deleted."""
+    if user_id == OPERATOR:
+        return texts.gettext("the bot's owner")
     return f"<@{user_id}>" if user_id >= 0 else texts.gettext("person no. {number}", number=-user_id)
 
 
@@ -190,14 +198,15 @@ def _pictures(case: Case, texts: Texts) -> Iterator[PictureContent]:
     """Yield the pictures in question as one covered file."""
     if case.job is None:
         return
-    names = tuple(filter(None, (_file(image, case.review.kind) for image in case.job.images)))
+    names = tuple(filter(None, (file_in_question(image, case.review.kind) for image in case.job.images)))
     if names:
         alt = texts.gettext("Pictures to review: {prompt}", prompt=tidy(case.job.recipe.prompt))
         stem = f"SPOILER_review-{case.review.id}"
         yield PictureContent(artifacts=names, stem=stem, alt=shortened(alt), spoiler=True)
 
 
-def _file(image: ImageRecord, kind: Kind) -> str | None:
+def file_in_question(image: ImageRecord, kind: Kind) -> str | None:
+    """Return the file of a picture that a review of this kind is about; None for another picture."""
     if kind is Kind.APPEAL:
         return image.held if image.showing is Showing.WITHHOLD else None
     if kind is Kind.HOLD or image.showing is Showing.HOLD:

@@ -33,10 +33,17 @@ class Pictures:
                 raise web.HTTPNotFound
             names = {str(image.index): image.artifact for image in job.images}  # of a held picture: None
             name = names.get(request.match_info["index"])
+        except (UnknownJob, UnreadableJob):
+            raise web.HTTPNotFound from None
+        return await self.file(request, name)
+
+    async def file(self, request: web.Request, name: str | None) -> web.Response:
+        """Return the picture in a file, small with `?small`; raises HTTPNotFound without one."""
+        try:
             if name is None:
                 raise web.HTTPNotFound
             data = await self._house.artifacts.get(name, tidy=False)
-        except (UnknownJob, UnreadableJob, MissingArtifact, ResultsUnavailable):
+        except (MissingArtifact, ResultsUnavailable):
             raise web.HTTPNotFound from None
         if "small" not in request.query:
             return web.Response(body=data, content_type="image/png")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from aiohttp import web
 from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.page.house import House
 from bot.page.pictures import pictures_of
+from bot.page.rights import rights_of
 from bot.store.operations.queue import Wanted
 from bot.store.rows.jobs import LARGEST_ID
 
@@ -53,8 +55,17 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         places = await house.store.positions.of_all([job_id])
     except (UnknownJob, UnreadableJob):
         raise web.HTTPNotFound from None
-    unoffered = frozenset(await house.store.offers.unoffered())
-    return {"job": job, "place": places.get(job_id), "unoffered": unoffered, "pictures": pictures_of(job)}
+    unoffered, attempts = await asyncio.gather(
+        house.store.offers.unoffered(), house.store.queue.attempts(job_id)
+    )
+    return {
+        "job": job,
+        "place": places.get(job_id),
+        "unoffered": frozenset(unoffered),
+        "attempts": attempts,
+        "pictures": pictures_of(job),
+        "rights": rights_of(query["role"]),
+    }
 
 
 def number_of(text: str) -> int | None:

@@ -30,6 +30,7 @@ class Right(StrEnum):
     OPERATE = "operate"
     QUEUE = "queue"
     CANCEL = "cancel"
+    ORDER = "order"
     GALLERY = "gallery"
     AUDIT = "audit"
     REVIEW = "review"
@@ -55,6 +56,7 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
         Right.OPERATE: {_OPERATOR: _ALL},
         Right.QUEUE: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER, _MEMBER: _OWN},
         Right.CANCEL: {_OPERATOR: _ALL, **_IN_SERVER, _MEMBER: _OWN},
+        Right.ORDER: {_OPERATOR: _ALL, _MANAGER: _SERVER},
         Right.GALLERY: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER, _MEMBER: _OWN},
         Right.AUDIT: {_OPERATOR: _ALL, _READER: _ALL, **_IN_SERVER},
         Right.REVIEW: {_OPERATOR: _ALL, **_IN_SERVER},
@@ -64,7 +66,7 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
 OF_PERSONS = frozenset({Right.QUEUE, Right.GALLERY})
 """The rights of which everybody may look at their own part alone."""
 MINE, SERVERS, YES = "me", "server", "yes"
-PINNED = frozenset({"role", "public", "channels"})
+PINNED = frozenset({"role", "public", "channels", "viewer", "owns"})
 """Keys that rights alone set: in an address they mean nothing."""
 
 
@@ -123,6 +125,8 @@ class Viewer:
             public = gallery and whose == SERVERS
             if whose == MINE or (reach is Reach.OWN and not public):
                 return {**pinned, "person": str(self.user_id)}
+        if right is Right.REVIEW:
+            pinned = {"viewer": str(self.user_id), "owns": YES if self.owns else ""}
         if reach is not Reach.ALL:
             pinned["server"] = str(self.guild_id or 0)
         if gallery and self.role is not Role.OPERATOR:
@@ -130,6 +134,11 @@ class Viewer:
         if gallery and reach is Reach.OWN:
             pinned["channels"] = ",".join(map(str, sorted(self.channels))) or "0"
         return pinned
+
+
+def rights_of(role: str) -> frozenset[str]:
+    """Return the names of the rights of a role, for what a view offers."""
+    return frozenset(right.value for right, reach in GRANTS.items() if Role(role) in reach)
 
 
 def role_in(*, manages: bool, moderates: bool) -> Role:

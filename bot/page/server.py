@@ -7,11 +7,12 @@ import functools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
+from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
@@ -24,15 +25,18 @@ from bot.domain.errors import (
     UnknownJob,
     UnreadableJob,
 )
-from bot.page import audit, deliveries, failures, gallery, queue, usage, well, workers
+from bot.page import audit, deliveries, failures, gallery, queue, usage, wall, well, workers
+from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
+from bot.page.forms import back, form_of
 from bot.page.guard import HEADERS, Guard
 from bot.page.house import House
 from bot.page.pictures import Pictures
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.page.viewers import Viewers
+from bot.store.rows.audit import By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
 from bot.web.server import BACKLOG, LOOPBACK
@@ -44,9 +48,16 @@ STREAM_SECONDS = 300.0
 MOST_STREAMS = 50
 TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
+STREAM = "text/event-stream"
+RETRY_LATE = b"retry: 60000\n"  # milliseconds
 LANGUAGE_COOKIE, SERVER_COOKIE = "language", "server"
 STATIC = MappingProxyType(
-    {"page.css": "text/css", "htmx.min.js": "text/javascript", "hx-sse.min.js": "text/javascript"}
+    {
+        "page.css": "text/css",
+        "keys.js": "text/javascript",
+        "htmx.min.js": "text/javascript",
+        "hx-sse.min.js": "text/javascript",
+    }
 )
 VIEWS = (
     View(name="well", read=well.read, right=Right.OPERATIONS),
@@ -58,12 +69,15 @@ VIEWS = (
         keys=("words", "person", "server", "model", "after", "whose", "role", "public", "channels"),
         fresh_seconds=10.0,
     ),
+    View(
+        name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
+    ),
     View(name="workers", read=workers.read, right=Right.OPERATIONS),
     View(
         name="failures",
         read=failures.read,
         right=Right.OPERATIONS,
-        keys=("period",),
+        keys=("period", "ask", "role"),
         fresh_seconds=10.0,
     ),
     View(name="deliveries", read=deliveries.read, right=Right.OPERATIONS, keys=("kind",)),
@@ -78,7 +92,11 @@ VIEWS = (
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
-JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server"))
+JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server", "role"))
+OF_CASE = ("review", "server", "viewer", "owns")
+CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=(*OF_CASE, "last", "trouble"))
+STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=OF_CASE)
+REVIEW_ID = "{review:[0-9]{1,18}}"
 
 Answer = Callable[[web.Request, Viewer], Awaitable[web.StreamResponse]]
 
@@ -149,6 +167,7 @@ class _Pages:
         self._viewers = Viewers(house.config, house.members)
         self._login = None if house.discord is None else DiscordLogin(house.discord, guard, house.config.url)
         self._pictures = Pictures(house)
+        self._decisions = Decisions(house, self._pictures)
         self._renderer = Renderer(house)
         self._connections = connections
         self._streams = 0
@@ -173,6 +192,8 @@ class _Pages:
             Route(path="/servers", right=in_, answer=self._servers),
             Route(method="POST", path="/server", right=in_, answer=_choose_server),
             Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
+            Route(method="POST", path=f"/jobs/{JOB_ID}/retry", right=Right.OPERATE, answer=self._retry),
+            Route(method="POST", path="/failures/retry", right=Right.OPERATE, answer=self._retry_cause),
             Route(
                 method="POST",
                 path="/deliveries/{message}/send",
@@ -180,11 +201,45 @@ class _Pages:
                 answer=self._send_now,
             ),
         ]
-        for view in (*VIEWS, JOB):
-            path = "/jobs/" + JOB_ID if view is JOB else _path(view)
+        changes = self._house.store.queue
+        for name, verb in (
+            ("pause", changes.pause),
+            ("resume", changes.resume),
+            ("advance", changes.advance),
+        ):
+            path = f"/jobs/{JOB_ID}/{name}"
+            found.append(Route(method="POST", path=path, right=Right.ORDER, answer=self._ordering(verb)))
+        for path, view, live in (
+            *((_path(view), view, view) for view in VIEWS),
+            (f"/jobs/{JOB_ID}", JOB, JOB),
+            (f"/wall/{REVIEW_ID}", CASE, STRIP),  # a whole case would change under the moderator's hands
+        ):
             found.append(Route(path=path, right=view.right, answer=self._page_of(view)))
-            found.append(Route(path=f"/live{path}", right=view.right, answer=self._stream_of(view)))
-        return found
+            found.append(Route(path=f"/live{path}", right=view.right, answer=self._stream_of(live)))
+        return found + self._routes_of_wall()
+
+    def _routes_of_wall(self) -> list[Route]:
+        decisions, right = self._decisions, Right.REVIEW
+        case = f"/wall/{REVIEW_ID}"
+        acts = {
+            "claim": decisions.claim,
+            "decide": decisions.decide,
+            "undo": decisions.undo,
+            "block": decisions.block,
+        }
+        return [
+            Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
+            Route(method="POST", path="/wall/next", right=right, answer=self._changing(decisions.next)),
+            *(
+                Route(
+                    method="POST",
+                    path=f"{case}/{name}",
+                    right=right,
+                    answer=self._changing(decisions.act(act)),
+                )
+                for name, act in acts.items()
+            ),
+        ]
 
     def guarded(self, route: Route) -> Handler:
         """Return the handler of a route, which answers those who have its right."""
@@ -193,7 +248,7 @@ class _Pages:
             viewer = await self._viewer(request)
             if viewer.reach(route.right) is None:
                 if request.path == "/":  # the front door leads everybody in
-                    return _back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
+                    return back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
                 raise web.HTTPForbidden
             return await route.answer(request, viewer)
 
@@ -211,9 +266,12 @@ class _Pages:
             return self._plain(request, "trouble.html", status=503, trouble="store", words=words)
         except DiscordUnavailable:
             return self._plain(request, "trouble.html", status=503, trouble="discord", words="")
-        except web.HTTPUnauthorized:
-            return self._entrance_of(request, status=401)
-        except web.HTTPForbidden:
+        except (web.HTTPUnauthorized, web.HTTPForbidden) as refused:
+            if STREAM in request.headers.get(hdrs.ACCEPT, ""):  # of a page that is still open: it is emptied
+                gone = event_of(self._renderer.render("gone.html", _language(request)))
+                return web.Response(body=RETRY_LATE + gone, content_type=STREAM)
+            if refused.status == web.HTTPUnauthorized.status_code:
+                return self._entrance_of(request, status=401)
             return self._plain(request, "trouble.html", status=403, trouble="forbidden", words="")
         except web.HTTPNotFound:
             return self._plain(request, "trouble.html", status=404, trouble="nothing", words="")
@@ -258,7 +316,7 @@ class _Pages:
         self._connections.extend(request.transport, STREAM_SECONDS + TICK_SECONDS)
         language, query = _language(request), _asked(view, request, viewer)
         event, sent = (await self._renderer.fragment(view, query, language)).event, b""
-        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": STREAM})
         answer.force_close()
         turn = self._streams % LOGIN_TICKS  # not all at once, which would need a connection each
         with suppress(StoreUnavailable, DiscordUnavailable, web.HTTPNotFound, ConnectionError):
@@ -293,7 +351,7 @@ class _Pages:
         )
 
     async def _enter(self, request: web.Request) -> web.Response:
-        answer = await self._entrance.enter(request, str((await _form(request)).get("link", "")))
+        answer = await self._entrance.enter(request, str((await form_of(request)).get("link", "")))
         return answer or self._entrance_of(request, status=401, trouble="link")
 
     async def _begin_login(self, request: web.Request) -> web.Response:
@@ -319,7 +377,7 @@ class _Pages:
         return answer
 
     async def _leave(self, request: web.Request) -> web.Response:
-        everywhere = (await _form(request)).get("everywhere") == "yes"
+        everywhere = (await form_of(request)).get("everywhere") == "yes"
         return await self._entrance.leave(request, everywhere=everywhere)
 
     async def _servers(self, request: web.Request, viewer: Viewer) -> web.Response:
@@ -339,16 +397,56 @@ class _Pages:
             raise web.HTTPNotFound from None
         return self._changed(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
 
+    def _ordering(self, verb: Callable[[str, By], Awaitable[None]]) -> Answer:
+        """Return what answers a change of the order of the queue."""
+
+        async def order(request: web.Request, viewer: Viewer) -> web.StreamResponse:
+            job_id = request.match_info["job"]
+            try:
+                origin = (await self._house.store.jobs.get(job_id)).origin
+                if not viewer.may(Right.ORDER, guild_id=origin.guild_id, user_id=origin.user_id):
+                    raise web.HTTPNotFound
+                await verb(job_id, viewer.by(origin.guild_id or 0))
+            except (UnknownJob, UnreadableJob):
+                raise web.HTTPNotFound from None
+            return self._changed(f"/jobs/{job_id}")
+
+        return order
+
+    async def _retry(self, request: web.Request, viewer: Viewer) -> web.Response:
+        job_id = request.match_info["job"]
+        try:
+            await self._house.store.failures.retry(job_id, viewer.user_id)
+        except UnknownJob:
+            raise web.HTTPNotFound from None
+        return self._changed(f"/jobs/{job_id}")
+
+    async def _retry_cause(self, request: web.Request, viewer: Viewer) -> web.Response:
+        form = await form_of(request)
+        await failures.retry(self._house, form, viewer.user_id)
+        return self._changed(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
+
     async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:
         number = queue.number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
         return self._changed("/deliveries")
 
+    def _changing(self, answer: Answer) -> Answer:
+        """Return the answer to a change: the browser sees what follows as it is now."""
+
+        async def changing(request: web.Request, viewer: Viewer) -> web.StreamResponse:
+            try:
+                return await answer(request, viewer)
+            finally:
+                self._renderer.forget_all()
+
+        return changing
+
     def _changed(self, path: str) -> web.Response:
         """Answer a change: the browser sees the view at `path` as it is now."""
         self._renderer.forget_all()
-        return _back(path)
+        return back(path)
 
     def _plain(
         self,
@@ -387,7 +485,8 @@ def _asked(view: View, request: web.Request, viewer: Viewer) -> dict[str, str]:
     if not pinned.keys() <= set(view.keys):
         raise web.HTTPForbidden  # the view cannot be kept to a part
     said = {key: value for key, value in request.query.items() if key not in PINNED}
-    return {"view": view.name, **said, **request.match_info, **pinned}
+    role = {"role": viewer.role.value} if "role" in view.keys else {}
+    return {"view": view.name, **said, **request.match_info, **role, **pinned}
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -405,37 +504,23 @@ def _file(name: str) -> bytes:
 
 
 async def _choose_language(request: web.Request) -> web.Response:
-    form = await _form(request)
+    form = await form_of(request)
     language, path = str(form.get("language", "")), str(form.get("path", "/"))
     # A browser reads two slashes of either kind as the beginning of a host, and drops tabs between them.
     inside = path.startswith("/") and path[1:2] not in ("/", "\\") and path.isascii() and path.isprintable()
-    answer = _back(path if inside else "/")
+    answer = back(path if inside else "/")
     if language in LANGUAGES:
         answer.set_cookie(LANGUAGE_COOKIE, language, path="/", httponly=True, samesite="Strict")
     return answer
 
 
 async def _choose_server(request: web.Request, _viewer: Viewer) -> web.Response:
-    answer = _back("/")
-    if number := queue.number_of(str((await _form(request)).get("server", ""))):
+    answer = back("/")
+    if number := queue.number_of(str((await form_of(request)).get("server", ""))):
         answer.set_cookie(SERVER_COOKIE, str(number), path="/", httponly=True, samesite="Strict")
     return answer
-
-
-async def _form(request: web.Request) -> Mapping[str, object]:
-    """Return the fields of a form of ours; raises HTTPBadRequest for a body that none of our pages sends."""
-    try:
-        if request.content_type.startswith("multipart/"):
-            raise ValueError("our forms are not sent in parts")
-        return await request.post()
-    except (ValueError, LookupError):  # bytes or a name of an encoding that do not exist
-        raise web.HTTPBadRequest(text="This is no form of this page.") from None
 
 
 def _language(request: web.Request) -> str:
     accepted = request.headers.get(hdrs.ACCEPT_LANGUAGE, "")
     return language_of(accepted, request.cookies.get(LANGUAGE_COOKIE, ""))
-
-
-def _back(path: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": path})

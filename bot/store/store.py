@@ -17,6 +17,7 @@ from bot.store.moderation.known import Known
 from bot.store.moderation.policies import Policies
 from bot.store.moderation.prompt_rules import PromptRules
 from bot.store.moderation.reports import Reports
+from bot.store.moderation.review_claims import ReviewClaims
 from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.moderation.reviews import Reviews
 from bot.store.moderation.standing import Standings
@@ -70,6 +71,7 @@ class Store:
         moderation  blocks and pauses, and the audit log
         known       whose a picture is, and which pictures are blocked
         reviews     held or reported pictures and appeals, and the decisions on them
+        review_claims which moderator looks at which review
         review_messages messages about reviews that are due to moderators
         reports     what members say about pictures
         appeals     what persons ask moderators to look at again
@@ -123,6 +125,7 @@ class Store:
         self.showing = SessionShowing(shared)
         self.posts = Posts(shared)
         self.reviews = Reviews(shared)
+        self.review_claims = ReviewClaims(shared)
         self.review_messages = ReviewMessages(shared)
         self.reports = Reports(shared)
         self.appeals = Appeals(shared)

@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import date
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from million import ACTIVE, NOW, PERSON, SERVER, fill_statements
 from recipes import origin, recipe
 from session_steps import PLAN
 from stores import TTL, Clock
+from verb_meter import Meter, public_verbs
 
 from bot.domain.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
@@ -57,43 +57,6 @@ QUOTA = Quota(key="pictures_a_day", measure=Measure.PICTURES, limit=1e9, seconds
 CHARGE = Charge(pictures=1, cost=1.0, quotas=(QUOTA,))
 CAPS = Caps(waiting_per_user=9_000, waiting_per_server=9_000, waiting=9_000, images_at_full_share=9, kept=0.1)
 SPENT = Spent(accelerator="cpu", seconds=1.0)
-
-
-class Meter:
-    """What each verb of a store has read: the largest measure of its statements, with the statement."""
-
-    def __init__(self) -> None:
-        self.verb = ""
-        self.read: dict[str, tuple[int, Any]] = {}
-
-    def note(self, measure: int, statement: Any) -> None:
-        if measure > self.read.get(self.verb, (0, ""))[0]:
-            self.read[self.verb] = measure, statement
-
-    def metered(self, member: Verbs) -> Any:
-        return _Metered(member, self)
-
-
-class _Metered:
-    """A member of a store whose verbs are measured under their names."""
-
-    def __init__(self, member: Verbs, meter: Meter) -> None:
-        self._member, self._meter = member, meter
-
-    def __getattr__(self, name: str) -> Any:
-        self._meter.verb = f"{type(self._member).__name__}.{name}"
-        self._meter.read.setdefault(self._meter.verb, (0, ""))
-        return getattr(self._member, name)
-
-
-def public_verbs(members: list[Verbs]) -> set[str]:
-    return {
-        f"{type(member).__name__}.{name}"
-        for member in members
-        for kind in type(member).__mro__[:-1]
-        for name, verb in vars(kind).items()
-        if iscoroutinefunction(verb) and not name.startswith("_")
-    }
 
 
 class Life:
@@ -131,13 +94,8 @@ class Life:
         await jobs.get(done)
         await jobs.by_interaction(SERVER + 4 * 3_000)
         which: dict[str, Any]
-        for which in (
-            {"user_id": PERSON},
-            {"guild_id": SERVER},
-            {"front": "front", "paused": False},
-            {"paused": True},
-            {},
-        ):
+        places: tuple[dict[str, Any], ...] = ({"user_id": PERSON}, {"guild_id": SERVER}, {"paused": True}, {})
+        for which in (*places, {"front": "front", "paused": False}):
             await jobs.active(**which)
         for which in ({"user_id": PERSON}, {"guild_id": SERVER}, {"before": self.waits(1)}):
             await jobs.count_active(**which)
@@ -168,18 +126,21 @@ class Life:
 
     async def operations(self) -> None:
         messages, logins = self.store.messages, self.store.logins
-        for wanted in (Wanted(), Wanted(user_id=PERSON), Wanted(guild_id=SERVER), Wanted(model="other")):
-            await self.store.queue.listed(wanted, limit=51)
+        for wanted in ({}, {"user_id": PERSON}, {"guild_id": SERVER}, {"model": "other"}):
+            await self.store.queue.listed(Wanted(**wanted), limit=51)
         await self.store.workers.now()
         await self.store.failures.by_cause(since=NOW - DAY)
+        await self.store.failures.jobs_of("painting_failed", since=NOW - DAY)
+        await self.store.failures.retry(self.done, OTHER)
+        for verb in (self.store.queue.pause, self.store.queue.resume, self.store.queue.advance):
+            await verb(self.waits(3), BY)
+        await self.store.queue.attempts(self.done)
         await messages.waiting()
         for search in (Search(words="zebra"), Search(guild_id=SERVER, model="other"), Search(user_id=PERSON)):
             await self.store.gallery.find(search, after=self.done, limit=25)
         for message in await messages.unsent(Outgoing.RESULT, limit=50):
             await messages.send_now(message.id)
-        link = await logins.invite()
-        session = await logins.enter(link)
-        assert session is not None
+        session = await logins.enter(await logins.invite()) or ""
         await logins.find(session)
         await logins.open(7)
         await logins.leave(session)
@@ -309,6 +270,12 @@ class Life:
         [review] = [each for each in await reviews.waiting(SERVER, limit=999) if each.job_id == job]
         await reviews.get(waiting[0].id, SERVER)
         await messages.case(waiting[0].id, SERVER)
+        claims = self.store.review_claims
+        await claims.claim(waiting[0].id, BY)
+        await claims.claim_next(BY, after=waiting[0].id)
+        await claims.release(waiting[0].id, BY)
+        await claims.urgent_server()
+        await claims.record(SERVER, PERSON)
         due = await messages.claim("front", limit=4)
         await messages.settle(due[0], message_id=7, channel_id=8)
         await messages.note_trouble(due[-1], "no_channel")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import StaleLease, UnknownJob
 from bot.domain.jobs import State
 from bot.domain.outbox import Outgoing
 from bot.store import Store
 from bot.store.operations.gallery import Search
 from bot.store.operations.queue import Listed, Wanted
-from bot.store.rows.audit import By
+from bot.store.rows.audit import Act, By
 from bot.store.rows.restrictions import Scope
 
 LANE = recipe().lane
+BY = By(actor_id=7, guild_id=21)
 
 
 async def test_the_queue_lists_what_runs_what_waits_and_what_is_paused_and_why(store: Store) -> None:
@@ -39,7 +42,7 @@ async def test_the_queue_lists_what_runs_what_waits_and_what_is_paused_and_why(s
     assert [each.offered for each in found] == [True, True, False, True]
     assert [(each.done, each.pictures) for each in found[:2]] == [(0, 2), (0, 2)]
     assert (found[0].state, found[3].paused, found[3].pause) == (State.RUNNING, True, "a fire")
-    assert (await listed(model="other"))[0].place == 2
+    assert [each.id for each in await listed(model="other")] == [other]
     assert [each.id for each in await listed(limit=2)] == [runs, waits]
     assert [each.id for each in await listed(kind="paused")] == [paused]
     assert [each.id for each in await listed(user_id=2)] == [waits]
@@ -53,6 +56,84 @@ async def test_the_revision_is_another_one_after_each_change_of_any_process(open
     assert await store.revision() == before
     await other.jobs.enqueue(recipe(), origin(1))
     assert await store.revision() != before
+
+
+async def claimed(store: Store, count: int = 9) -> list[str]:
+    return [claim.job_id for claim in await store.leases.claim("one", limit=count, ttl=TTL)]
+
+
+async def acts(store: Store) -> list[tuple[Act, int, int, Any]]:
+    entries = await store.moderation.entries(21, limit=9)
+    return [(entry.act, entry.actor_id, entry.subject_id, entry.after) for entry in entries]
+
+
+async def test_a_request_at_the_front_is_next_and_its_person_pays_for_it_as_before(store: Store) -> None:
+    for number in (1, 2, 3):
+        await store.jobs.enqueue(recipe(), origin(number, user_id=number))
+    moved = (await store.jobs.enqueue(recipe(variants=2), origin(4, user_id=1))).id
+    for _ in range(2):
+        await store.queue.advance(moved, BY)
+    assert (await store.positions.of(moved)).place == 1
+    assert [each.id for each in await store.queue.listed(Wanted(), limit=1)] == [moved]
+    later = (await store.jobs.enqueue(recipe(), origin(5, user_id=1))).id
+    others = (await store.jobs.enqueue(recipe(), origin(6, user_id=2))).id
+    order = await claimed(store)
+    assert order[:2] == [moved, moved]
+    assert order.index(others) < order.index(later)
+    assert await acts(store) == [(Act.ADVANCE, 7, 1, {"job": moved})]
+    await store.queue.advance(moved, BY)
+    assert len(await acts(store)) == 1
+    with pytest.raises(UnknownJob):
+        await store.queue.advance("unknown", BY)
+
+
+async def test_a_paused_request_waits_until_its_own_pause_and_that_of_its_place_have_ended(
+    store: Store,
+) -> None:
+    held, other = [
+        (await store.jobs.enqueue(recipe(), origin(number, user_id=number))).id for number in (1, 2)
+    ]
+    for _ in range(2):
+        await store.queue.pause(held, BY)
+    assert (await store.positions.of(held)).paused == ""
+    await store.moderation.pause(Scope(guild_id=21), BY)
+    await store.moderation.resume(Scope(guild_id=21), BY)
+    assert await claimed(store) == [other]
+    await store.moderation.pause(Scope(guild_id=21), BY)
+    await store.queue.resume(held, BY)
+    assert await claimed(store) == []
+    await store.moderation.resume(Scope(guild_id=21), BY)
+    assert await claimed(store) == [held]
+    mine = [entry for entry in await acts(store) if entry[3] == {"job": held}]
+    assert [entry[:3] for entry in mine] == [(Act.RESUME, 7, 1), (Act.PAUSE, 7, 1)]
+
+
+async def test_failed_pictures_are_painted_again_once_and_their_message_follows(
+    store: Store, clock: Clock
+) -> None:
+    job_id = (await store.jobs.enqueue(recipe(variants=2), origin(1, user_id=5))).id
+    done, failed = await store.leases.claim("one", limit=2, ttl=TTL)
+    await store.leases.complete(done, artifact="aa/1.png", seconds=1.0)
+    assert not await store.failures.retry(job_id, 7)
+    await store.leases.fail(failed, failure="painting_failed")
+    assert not await store.failures.retry(job_id, 7)  # its result is on its way
+    (delivery,) = await store.deliveries.claim("front", limit=1)
+    await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
+    assert await store.failures.jobs_of("painting_failed", since=0.0) == [job_id]
+    clock.now += 60
+    results = await asyncio.gather(*(store.failures.retry(job_id, 7) for _ in range(3)))
+    assert sorted(results) == [False, False, True]
+    again = await store.jobs.get(job_id)
+    assert (again.state, again.finished_at) == (State.RUNNING, None)
+    assert [image.state for image in again.images] == [State.DONE, State.WAITING]
+    assert await store.failures.by_cause(since=0.0) == []
+    (claim,) = await store.leases.claim("two", limit=9, ttl=TTL)
+    with pytest.raises(StaleLease):
+        await store.leases.complete(failed, artifact="aa/2.png", seconds=1.0)
+    await store.leases.complete(claim, artifact="aa/2.png", seconds=1.0)
+    (delivery,) = await store.deliveries.claim("front", limit=1)
+    assert (delivery.job.id, delivery.job.state, delivery.job.message_id) == (job_id, State.DONE, 9)
+    assert await acts(store) == [(Act.RETRY, 7, 5, {"job": job_id})]
 
 
 async def test_a_worker_shows_its_lanes_and_what_it_paints_while_it_lives(store: Store, clock: Clock) -> None:

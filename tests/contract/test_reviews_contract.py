@@ -22,6 +22,7 @@ from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.moderation.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.moderation.reports import REPORTS_A_DAY
+from bot.store.moderation.review_claims import CLAIM_SECONDS
 from bot.store.moderation.review_messages import DueReview
 from bot.store.moderation.standing import Requester
 from bot.store.rows.audit import Act, By
@@ -454,3 +455,137 @@ async def test_the_log_of_settings_that_two_moderators_change_at_once_is_one_cha
     assert len(logged) == 10
     for later, earlier in itertools.pairwise(logged):
         assert later.before == earlier.after
+
+
+WEI_BY = By(actor_id=WEI, guild_id=HERE)
+
+
+async def held_four(store: Store, *, kind: Kind = Kind.HOLD) -> tuple[Job, Review]:
+    """A job of four pictures that are held, or reported and still shown, and its review."""
+    await store.jobs.enqueue(
+        recipe(variants=4), origin(1, guild_id=HERE), hold=MODE if kind is Kind.HOLD else None
+    )
+    for number in range(4):
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        job = await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+    if kind is Kind.REPORT:
+        await report(store, job, OMAR)
+    (review,) = await waiting(store)
+    return job, review
+
+
+@pytest.mark.parametrize("kind", [Kind.HOLD, Kind.REPORT])
+async def test_one_bad_picture_does_not_take_the_good_ones_with_it(store: Store, kind: Kind) -> None:
+    job, review = await held_four(store, kind=kind)
+    by = By(actor_id=MINA, guild_id=HERE, reason="a logo")
+    but = {1: Outcome.REJECTED, 3: Outcome.SPOILER}
+    decided = await store.reviews.decide(review.id, Outcome.SHOWN, by, but=but)
+    assert (decided.outcome, decided.reason) == (Outcome.SHOWN, "a logo")
+    job = await store.jobs.get(job.id)
+    assert [image.showing for image in job.images] == [
+        Showing.SHOW,
+        Showing.WITHHOLD,
+        Showing.SHOW,
+        Showing.SPOILER,
+    ]
+    rulings = [image.ruling for image in job.images]
+    assert rulings[1] is not None
+    assert (rulings[1].outcome, rulings[1].reason) == (Outcome.REJECTED, "a logo")
+    assert all(ruling is None or not ruling.reason for ruling in (rulings[0], rulings[2], rulings[3]))
+    assert not job.hides_words
+    entries = await store.moderation.entries(HERE, limit=9)
+    assert {(entry.act, str((entry.after or {}).get("pictures"))) for entry in entries} == {
+        (Act.APPROVE, "None"),
+        (Act.COVER, "[4]"),
+        (Act.REJECT, "[2]"),
+    }
+    assert [each.id for each in await delivered(store)] == [job.id]
+    assert [message.review.id for message in await due(store)] == [review.id]
+    assert await waiting(store) == []
+
+
+async def test_decisions_by_picture_reach_the_same_pictures_in_other_requests(store: Store) -> None:
+    job, review = await held_four(store)
+    await store.jobs.enqueue(recipe(prompt="other"), origin(2, guild_id=HERE), hold=MODE)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    other = await store.leases.complete(claim, artifact="aa/1.png", seconds=1.0)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY, but={1: Outcome.REJECTED})
+    assert await shown(store, other) is Showing.WITHHOLD
+    assert [image.showing for image in (await store.jobs.get(job.id)).images].count(Showing.SHOW) == 3
+
+
+async def test_two_moderators_at_once_have_different_cases(store: Store, open_store: OpenStore) -> None:
+    for number in range(1, 4):
+        await painted(store, number, hold=MODE)
+    stores = [store, await open_store()]
+    taken = await asyncio.gather(
+        *(
+            stores[turn % 2].review_claims.claim_next(By(actor_id=100 + turn, guild_id=HERE))
+            for turn in range(5)
+        )
+    )
+    ids = [review.id for review in taken if review is not None]
+    assert sorted(ids) == [review.id for review in await waiting(store)]
+
+
+async def test_a_claim_ends_after_its_time_and_with_the_decision(store: Store, clock: Clock) -> None:
+    await painted(store, hold=MODE)
+    (review,) = await waiting(store)
+    claimed = await store.review_claims.claim(review.id, BY)
+    assert (claimed.claimed_by, claimed.claimed_until) == (MINA, clock.now + CLAIM_SECONDS)
+    assert await store.review_claims.claim_next(WEI_BY) is None
+    with pytest.raises(UserMistake, match="review_claimed"):
+        await store.review_claims.claim(review.id, WEI_BY)
+    clock.now += 60.0
+    again = await store.review_claims.claim(review.id, BY)
+    assert again.claimed_until == clock.now + CLAIM_SECONDS
+    clock.now += CLAIM_SECONDS
+    assert (await store.review_claims.claim(review.id, WEI_BY)).claimed_by == WEI
+    await store.review_claims.release(review.id, BY)  # of another
+    assert await store.review_claims.claim_next(BY) is None
+    await store.review_claims.release(review.id, WEI_BY)
+    await store.review_claims.claim(review.id, BY)
+    decided = await store.reviews.decide(review.id, Outcome.SHOWN, WEI_BY)  # by a button in Discord
+    assert decided.claimed_by is None
+    with pytest.raises(UserMistake, match="review_over"):
+        await store.review_claims.claim(review.id, BY)
+    with pytest.raises(UserMistake, match="review_gone"):
+        await store.review_claims.claim(review.id, By(actor_id=MINA, guild_id=HERE + 1))
+
+
+async def test_the_next_case_is_the_one_after_this_and_then_the_first_again(
+    store: Store, clock: Clock
+) -> None:
+    ids = []
+    for number in range(1, 4):
+        clock.now += 1.0
+        await painted(store, number, hold=MODE)
+        ids.append((await waiting(store))[-1].id)
+    for after, expected in ((0, ids[0]), (ids[0], ids[1]), (ids[2], ids[0])):
+        found = await store.review_claims.claim_next(BY, after=after)
+        assert found is not None
+        assert found.id == expected
+    artist = By(actor_id=ARTIST, guild_id=HERE)
+    clock.now += CLAIM_SECONDS
+    assert await store.review_claims.claim_next(artist) is None
+    assert await store.review_claims.claim_next(artist, own=True) is not None
+
+
+async def test_the_record_of_a_person_counts_how_their_reviews_ended(store: Store) -> None:
+    for number, outcome in enumerate((Outcome.SHOWN, Outcome.REJECTED, Outcome.REJECTED), start=1):
+        await painted(store, number, hold=MODE)
+        await store.reviews.decide((await waiting(store))[0].id, outcome, BY)
+    await painted(store, 4, hold=MODE)
+    found = await store.review_claims.record(HERE, ARTIST)
+    assert found == {Outcome.SHOWN: 1, Outcome.REJECTED: 2, None: 1}
+    assert await store.review_claims.record(HERE + 1, ARTIST) == {}
+
+
+async def test_the_server_whose_review_ends_first_is_urgent(store: Store, clock: Clock) -> None:
+    assert await store.review_claims.urgent_server() is None
+    await painted(store, hold=MODE)
+    clock.now += 1.0
+    await store.jobs.enqueue(recipe(), origin(2, guild_id=HERE + 1), hold=MODE)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/2.png", seconds=1.0)
+    assert await store.review_claims.urgent_server() == HERE

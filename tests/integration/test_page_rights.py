@@ -15,7 +15,7 @@ from recipes import origin, recipe
 from yarl import URL
 
 from bot.domain.channels import ChannelKind
-from bot.domain.jobs import State
+from bot.domain.jobs import Showing, State
 from bot.domain.outbox import Outgoing
 from bot.page.discord_login import BACK, EXCHANGES, STATE_SECONDS, DiscordLogin, LoginFailed
 from bot.page.guard import Guard
@@ -154,6 +154,19 @@ async def test_a_role_that_is_taken_away_ends_open_pages_within_a_minute(place: 
         assert answer.status == 404
 
 
+async def test_an_open_page_that_connects_again_after_its_role_is_gone_is_emptied(place: Place) -> None:
+    """Browsers show what they have, whatever the status of a stream is."""
+    moderator, stranger = await place.as_("moderator"), await place.as_("stranger")
+    place.sandbox.employ("ravi")
+    for browser in (moderator, stranger):
+        accepted = {"Accept": "text/html, text/event-stream"}
+        async with browser.get(f"{place.url}/live/audit", headers=accepted) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/event-stream")
+            text = await answer.text()
+        assert "may not see this any more" in text
+        assert "Audit log" not in text
+
+
 async def test_a_timeout_takes_a_moderators_rights(place: Place) -> None:
     moderator = await place.as_("moderator")
     async with moderator.get(f"{place.url}/audit") as answer:
@@ -243,8 +256,21 @@ TABLE = {
     "GET /usage": (OPERATIONS, OPERATIONS),
     "GET /jobs/{job}": (LOGGED_IN - {"member"}, OPERATIONS),
     "POST /jobs/{job}/cancel": (IN_SERVER, {"operator"}),
+    "POST /jobs/{job}/pause": ({"operator", "manager"}, {"operator"}),
+    "POST /jobs/{job}/resume": ({"operator", "manager"}, {"operator"}),
+    "POST /jobs/{job}/advance": ({"operator", "manager"}, {"operator"}),
+    "POST /jobs/{job}/retry": ({"operator"}, {"operator"}),
+    "POST /failures/retry": ({"operator"}, {"operator"}),
     "POST /deliveries/{message}/send": ({"operator"}, {"operator"}),
     "GET /pictures/{job}/{index}": (LOGGED_IN, OPERATIONS),
+    "GET /wall": (IN_SERVER, {"operator"}),
+    "GET /wall/{review}": (IN_SERVER, {"operator"}),
+    "GET /wall/{review}/pictures/{index}": (IN_SERVER, {"operator"}),
+    "POST /wall/next": (IN_SERVER, {"operator"}),
+    "POST /wall/{review}/claim": (IN_SERVER, {"operator"}),
+    "POST /wall/{review}/decide": (IN_SERVER, {"operator"}),
+    "POST /wall/{review}/block": (IN_SERVER, {"operator"}),
+    "POST /wall/{review}/undo": (IN_SERVER, {"operator"}),
 }
 """Streams (`/live…`) are open to those who may see their page."""
 LOGINS = ("/enter", "/discord", "/discord/back")
@@ -267,15 +293,17 @@ async def test_every_route_is_open_to_those_alone_who_have_its_right(place: Plac
     place.sandbox.employ("yuna", Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY)
     browser, wrong = await place.as_(role), []
     for number, (method, path) in enumerate(routes_of(place.house)):
-        row = TABLE[f"{method} {path.removeprefix('/live') or '/'}"]
-        for guild_id, allowed in zip((HERE, ELSEWHERE), row, strict=True):
-            job_id = await place.paint(2 * number + (guild_id == HERE) + 1, guild_id=guild_id)
-            message = str(await due_message(place, job_id))
-            filled = path.replace("{job}", job_id).replace("{index}", "0").replace("{name}", "page.css")
+        here, elsewhere = TABLE[f"{method} {path.removeprefix('/live') or '/'}"]
+        tries = [(HERE, "", here), (ELSEWHERE, str(ELSEWHERE), elsewhere)]
+        if "{job}" in path or "{review}" in path:  # by its number alone
+            tries.append((ELSEWHERE, "", elsewhere))
+        for attempt, (guild_id, server, allowed) in enumerate(tries):
+            address = await filled(place, path, 3 * number + attempt, guild_id)
             async with browser.request(
                 method,
-                place.url + filled.replace("{message}", message),
-                params={"server": str(guild_id)} if guild_id == ELSEWHERE else {},
+                f"{place.url}{address}",
+                params={"server": server} if server else {},
+                data={"act": "approve"} if method == "POST" else None,
                 headers={"Origin": place.url},
                 allow_redirects=False,
             ) as answer:
@@ -283,10 +311,23 @@ async def test_every_route_is_open_to_those_alone_who_have_its_right(place: Plac
                 if path in LOGINS:  # a stranger's attempt is answered, and fails
                     inside = answer.status in (200, 303, 401)
                 if inside != (role in allowed):
-                    wrong.append((method, path, guild_id == HERE, answer.status))
+                    wrong.append((method, path, guild_id == HERE, server, answer.status))
             if path == "/leave":
                 browser = await place.as_(role)
     assert wrong == []
+
+
+async def filled(place: Place, path: str, number: int, guild_id: int) -> str:
+    """An address of this path, about something new in the server."""
+    held = "{review}" in path
+    job_id = await place.paint(number + 1, Showing.HOLD if held else Showing.SHOW, guild_id=guild_id)
+    found = path.replace("{job}", job_id).replace("{index}", "0").replace("{name}", "page.css")
+    if "{message}" in path:
+        found = found.replace("{message}", str(await due_message(place, job_id)))
+    if held:
+        reviews = await place.store.reviews.waiting(guild_id, limit=500)
+        found = found.replace("{review}", str(next(each.id for each in reviews if each.job_id == job_id)))
+    return found
 
 
 async def due_message(place: Place, job_id: str) -> int:

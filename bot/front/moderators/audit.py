@@ -47,6 +47,8 @@ ACTS = MappingProxyType(
         Act.CLEAR: locale_str("Deletions of many requests", words=True),
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
+        Act.ADVANCE: locale_str("Moves to the front", words=True),
+        Act.RETRY: locale_str("Second tries", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
         Act.STYLE: locale_str("Styles", words=True),
         Act.LIST: locale_str("Lists for prompts", words=True),
@@ -181,12 +183,12 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} blocked {subject}", **fields)
     if entry.act is Act.UNBLOCK:
         return texts.gettext("{actor} unblocked {subject}", **fields)
+    if "job" in facts and (said := _said_of_request(entry, texts, **fields)) is not None:
+        return said
     if entry.act is Act.PAUSE:
         return texts.gettext("{actor} paused painting in {place}", actor=fields["actor"], place=place)
     if entry.act is Act.RESUME:
         return texts.gettext("{actor} resumed painting in {place}", actor=fields["actor"], place=place)
-    if entry.act is Act.CANCEL:
-        return texts.gettext("{actor} cancelled a request of {subject}", **fields)
     if entry.act is Act.SESSION:
         return said_of_session(facts, fields["actor"], place, texts)
     if entry.act in _SAID:
@@ -209,6 +211,22 @@ def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
     if entry.after is None:
         return texts.gettext("{actor} unblocked the picture {picture}", actor=actor, picture=picture)
     return texts.gettext("{actor} blocked the picture {picture}", actor=actor, picture=picture)
+
+
+def _said_of_request(entry: Entry, texts: Texts, *, actor: str, subject: str) -> str | None:
+    """Return what was done to one request that waits or has failed; None for any other act."""
+    fields = {"actor": actor, "subject": subject}
+    if entry.act is Act.CANCEL:
+        return texts.gettext("{actor} cancelled a request of {subject}", **fields)
+    if entry.act is Act.PAUSE:
+        return texts.gettext("{actor} paused a request of {subject}", **fields)
+    if entry.act is Act.RESUME:
+        return texts.gettext("{actor} resumed a request of {subject}", **fields)
+    if entry.act is Act.ADVANCE:
+        return texts.gettext("{actor} moved a request of {subject} to the front", **fields)
+    if entry.act is Act.RETRY:
+        return texts.gettext("{actor} had a request of {subject} painted again", **fields)
+    return None
 
 
 def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:

@@ -44,12 +44,16 @@ async def rule_on(
     ruling: Ruling,
     *,
     before: Collection[Showing] = HELD,
+    only: sa.ColumnElement[bool] | None = None,
     now: float,
 ) -> list[str]:
-    """Apply a ruling to a job's pictures, by default held ones; return the ids of the changed jobs."""
+    """Apply a ruling to a job's pictures, by default held ones; return the ids of the changed jobs.
+
+    `only` is a condition on the pictures of this job; the same pictures in other jobs change with them.
+    """
     values = {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
     of_images = {"showing": SHOWN_AS[ruling.outcome], **values}
-    return await _change(connection, job_id, values, of_images, before=before, now=now)
+    return await _change(connection, job_id, values, of_images, before=before, only=only, now=now)
 
 
 async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
@@ -72,10 +76,11 @@ async def _change(
     of_images: Mapping[str, Any],
     *,
     before: Collection[Showing],
+    only: sa.ColumnElement[bool] | None = None,
     now: float,
 ) -> list[str]:
     """Change how each job that has the pictures of a job shows them, and make these results due again."""
-    locked, same = await lock_sharing(connection, job_id, before)
+    locked, same = await lock_sharing(connection, job_id, before, only)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(dict(of_images))
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
@@ -87,7 +92,10 @@ async def _change(
 
 
 async def lock_sharing(
-    connection: AsyncConnection, job_id: str, before: Collection[Showing]
+    connection: AsyncConnection,
+    job_id: str,
+    before: Collection[Showing],
+    only: sa.ColumnElement[bool] | None = None,
 ) -> tuple[list[str], sa.ColumnElement[bool]]:
     """Lock the job and the jobs of its server that share its pictures; return them, and which pictures.
 
@@ -95,9 +103,10 @@ async def lock_sharing(
     """
     guild_id = sa.select(jobs.c.guild_id).where(jobs.c.id == job_id).scalar_subquery()
     theirs = images.c.artifact.is_not(None) & images.c.showing.in_(before)
+    chosen = theirs if only is None else theirs & only
     locked: list[str] = []
     while True:
-        mine = sa.select(images.c.artifact).where(images.c.job_id == job_id, theirs)
+        mine = sa.select(images.c.artifact).where(images.c.job_id == job_id, chosen)
         same = images.c.artifact.in_(list(await connection.scalars(mine))) & images.c.showing.in_(before)
         own: sa.Select[Any] = sa.select(sa.literal(job_id))
         sharing = jobs.c.id.in_(own.union(sa.select(images.c.job_id).where(same)))

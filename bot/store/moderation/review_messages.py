@@ -77,9 +77,13 @@ class ReviewMessages(OutboxVerbs[DueReview]):
         cases = await _cases(connection, sa.select(reviews).where(reviews.c.id.in_(of_review)))
         return {of_review[case.review.id]: {"case": case} for case in cases}
 
-    async def case(self, review_id: int, guild_id: int) -> Case:
-        """Return a review of a server with all that its message shows; raises UserMistake `review_gone`."""
-        mine = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
+    async def case(self, review_id: int, guild_id: int | None) -> Case:
+        """Return a review of a server, of any for None, with all that its message shows.
+
+        Raises UserMistake `review_gone`.
+        """
+        here = sa.true() if guild_id is None else reviews.c.guild_id == guild_id
+        mine = (reviews.c.id == review_id) & here
         look = sa.select(reviews).where(mine, reviews.c.kind != Kind.REFUSED.value)
         async with self._database.read() as connection:
             for case in await _cases(connection, look):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from bot.domain.jobs import Job
 from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.appeals import end_appeal
-from bot.store.moderation.holds import ANYWAY, hold_pictures, rule_on
+from bot.store.moderation.holds import ANYWAY, hold_pictures, lock_sharing, rule_on
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.outbox import UNSETTLED, renew
@@ -33,6 +34,7 @@ from bot.store.rows.reviews import (
 )
 from bot.store.rows.revisions import hold_server
 from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images
 from bot.store.tables.reviews import review_settings, reviews
 
 ACTS: Mapping[Outcome, Act] = {
@@ -96,8 +98,8 @@ class Reviews(Verbs):
             await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
         return job
 
-    async def get(self, review_id: int, guild_id: int) -> Review:
-        """Return a review of a server; raises UserMistake `review_gone`."""
+    async def get(self, review_id: int, guild_id: int | None) -> Review:
+        """Return a review of a server, of any for None; raises UserMistake `review_gone`."""
         look = sa.select(reviews).where(_known(review_id, guild_id))
         row = await self._row(look)
         if row is None:
@@ -110,14 +112,23 @@ class Reviews(Verbs):
         rows = await self._rows(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
         return readable_reviews(rows)
 
-    async def decide(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
+    async def decide(
+        self,
+        review_id: int,
+        outcome: Outcome,
+        by: By,
+        *,
+        own: bool = False,
+        but: Mapping[int, Outcome] = MappingProxyType({}),
+    ) -> Review:
         """Decide a review; `by` has the reason, which the person is told of a rejection.
 
-        The first decision stands, and decides other reviews of the same pictures too. Raises UserMistake
-        `review_gone` without such a review in the server, `review_over` for one that is over, and, unless
-        `own`, `review_own` for a review of what `by` has asked for.
+        Held or reported pictures at the indices of `but` have another outcome than the rest. The first
+        decision stands, and decides other reviews of the same pictures too. Raises UserMistake `review_gone`
+        without such a review in the server, `review_over` for one that is over, and, unless `own`,
+        `review_own` for a review of what `by` has asked for.
         """
-        return await self._end(review_id, outcome, by, own=own)
+        return await self._end(review_id, outcome, by, own=own, but=but)
 
     async def expire(self, *, limit: int) -> int:
         """End the reviews whose time is over, and return how many; held pictures are withheld."""
@@ -147,7 +158,15 @@ class Reviews(Verbs):
         # A refusal may be appealed between the search and its deletion, so `old` stands here too.
         return await self._write(sa.delete(reviews).where(some, old))
 
-    async def _end(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
+    async def _end(
+        self,
+        review_id: int,
+        outcome: Outcome,
+        by: By,
+        *,
+        own: bool = False,
+        but: Mapping[int, Outcome] = MappingProxyType({}),
+    ) -> Review:
         now = self._clock()
         ruling = Ruling(outcome=outcome, reason=by.reason)
         async with self._changing() as (connection, changes):
@@ -160,7 +179,7 @@ class Reviews(Verbs):
             if review.user_id == by.actor_id and not own:
                 raise UserMistake("review_own")
             # Pictures first: jobs are locked before reviews in every transaction.
-            job_ids = await _change_pictures(connection, review, ruling, now=now)
+            job_ids = await _change_pictures(connection, review, ruling, but, now=now)
             if review.kind is Kind.APPEAL:
                 changes.work = await end_appeal(connection, review, ruling, now=now)
             which = reviews.c.id == review_id
@@ -170,24 +189,44 @@ class Reviews(Verbs):
             closed = {each.id: each for each in await close(connection, which, outcome, now=now, **values)}
             if review_id not in closed:
                 raise UserMistake("review_over")
-            after = {"kind": review.kind.value} | ({"job": review.job_id} if review.job_id else {})
-            await note(connection, ACTS[outcome], by, at=now, subject_id=review.user_id, after=after)
+            about: dict[str, Any] = {"kind": review.kind.value}
+            about |= {"job": review.job_id} if review.job_id else {}
+            for each in sorted({outcome, *but.values()}, key=list(Outcome).index):
+                numbers = [index + 1 for index, other in sorted(but.items()) if other is each]
+                after = about | ({"pictures": numbers} if each is not outcome else {})
+                await note(connection, ACTS[each], by, at=now, subject_id=review.user_id, after=after)
             changes.results = True
         return review_of(closed[review_id])
 
 
-def _known(review_id: int, guild_id: int) -> sa.ColumnElement[bool]:
-    here = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
-    return here & (reviews.c.kind != Kind.REFUSED.value)
+def _known(review_id: int, guild_id: int | None) -> sa.ColumnElement[bool]:
+    here = sa.true() if guild_id is None else reviews.c.guild_id == guild_id
+    return here & (reviews.c.id == review_id) & (reviews.c.kind != Kind.REFUSED.value)
 
 
 async def _change_pictures(
-    connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float
+    connection: AsyncConnection, review: Review, ruling: Ruling, but: Mapping[int, Outcome], *, now: float
 ) -> list[str]:
-    """Show held or reported pictures as decided; return the jobs that show them."""
+    """Show held or reported pictures as decided; return the jobs that show them.
+
+    A job's own ruling is the mildest one: it says whether others may read the words.
+    """
     if review.kind is Kind.APPEAL or review.job_id is None:
         return []
-    # Where moderators uphold a report, the ruling changes pictures that are still shown too.
-    reported = review.kind is Kind.REPORT and ruling.outcome in (Outcome.SPOILER, Outcome.REJECTED)
-    which: dict[str, Any] = {"before": ANYWAY} if reported else {}
-    return await rule_on(connection, review.job_id, ruling, now=now, **which)
+    changed: list[str] = []
+    if but:  # in one order: the rulings lock parts of these
+        await lock_sharing(connection, review.job_id, ANYWAY)
+    for outcome in sorted({ruling.outcome, *but.values()}, key=list(Outcome).index, reverse=True):
+        # Where moderators uphold a report, the ruling changes pictures that are still shown too.
+        reported = review.kind is Kind.REPORT and outcome in (Outcome.SPOILER, Outcome.REJECTED)
+        which: dict[str, Any] = {"before": ANYWAY} if reported else {}
+        if but:
+            rest = outcome is ruling.outcome
+            which["only"] = images.c.index.not_in(but) if rest else images.c.index.in_(_at(but, outcome))
+        each = Ruling(outcome=outcome, reason="" if outcome.shows and but else ruling.reason)
+        changed += await rule_on(connection, review.job_id, each, now=now, **which)
+    return list(dict.fromkeys(changed))
+
+
+def _at(but: Mapping[int, Outcome], outcome: Outcome) -> list[int]:
+    return [index for index, other in but.items() if other is outcome]

@@ -69,7 +69,11 @@ class Positions(Verbs):
 
     async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
         """Return the positions of these jobs, if they exist; rows before several jobs are counted once."""
-        look = sa.select(jobs.c.id, restrictions.c.reason).outerjoin(restrictions, OF_PAUSE)
+        # A pause of the job's own has no reason.
+        reason = sa.case(
+            (jobs.c.paused_alone, sa.func.coalesce(restrictions.c.reason, "")), else_=restrictions.c.reason
+        )
+        look = sa.select(jobs.c.id, reason.label("reason")).outerjoin(restrictions, OF_PAUSE)
         # A thread is younger than its channel, so its id is larger.
         nearest_last = look.where(jobs.c.id.in_(job_ids)).order_by(restrictions.c.channel_id)
         async with self._database.read() as connection:

@@ -108,10 +108,10 @@ def is_over(now: float) -> sa.ColumnElement[bool]:
     return (at <= now) | (at > now + FURTHEST_RETRY) | (outbox.c.attempts == 0)
 
 
-async def add(connection: AsyncConnection, kind: Outgoing, subject: str | int, *, now: float) -> None:
-    """Add a message that is due at once, unless there is one of this subject."""
+async def add(connection: AsyncConnection, kind: Outgoing, subject: str | int, *, now: float) -> bool:
+    """Add a message that is due at once; False where there is one of this subject."""
     row = {"kind": kind.value, SUBJECTS[kind].name: subject, "created_at": now}
-    await add_new(connection, outbox, row | {"attempts": 0, "next_try_at": now})
+    return bool(await add_new(connection, outbox, row | {"attempts": 0, "next_try_at": now}))
 
 
 async def renew(

@@ -4,6 +4,8 @@ A pause of a channel holds in its threads. While a job's place is paused, the co
 of its images is true, and claims and counts skip them by an index. A job that is stored while a pause starts
 may lack the mark, so a claim reads the pauses too.
 
+A request may have a pause of its own too, in the column `paused_alone`.
+
 Virtual time goes on during a pause. At its end each person's images are tagged as if they were requested now:
 like idle time, time in a pause earns no credit.
 """
@@ -30,6 +32,7 @@ OF_PAUSE = sa.and_(
 )
 """The condition for the pauses of a job's channel, for a thread also of its channel, and of the server."""
 IS_PAUSED = sa.exists().where(OF_PAUSE)
+_IS_FREE = ~IS_PAUSED & ~jobs.c.paused_alone
 Flow = tuple[str | None, int]
 """A session's id, None outside sessions, and a person's id: each pair has tags of its own."""
 _KEY: sa.BindParameter[Any] = sa.bindparam("key")
@@ -49,9 +52,32 @@ async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int
 
 async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
     """Unmark the jobs that no other pause holds; the row of the ended pause is deleted already."""
-    job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & ~IS_PAUSED)
-    await _retag(connection, job_ids)
+    job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & _IS_FREE)
+    await retag(connection, job_ids)
     await _mark(connection, job_ids, paused=False)
+
+
+async def pause_job(connection: AsyncConnection, job_id: str) -> bool:
+    """Give an active job a pause of its own; False where it has one, or has ended. Running images finish."""
+    active = (jobs.c.id == job_id) & jobs.c.state.in_(ACTIVE) & ~jobs.c.paused_alone
+    found = await _lock(connection, active)
+    await _mark(connection, found, paused=True)
+    await _set_alone(connection, found, paused=True)
+    return bool(found)
+
+
+async def resume_job(connection: AsyncConnection, job_id: str) -> bool:
+    """End a job's own pause; False where it has none. A pause of its place still holds it."""
+    found = await _lock(connection, (jobs.c.id == job_id) & jobs.c.state.in_(ACTIVE) & jobs.c.paused_alone)
+    await _set_alone(connection, found, paused=False)
+    free = list(await connection.scalars(sa.select(jobs.c.id).where(jobs.c.id.in_(found), _IS_FREE)))
+    await retag(connection, free)
+    await _mark(connection, free, paused=False)
+    return bool(found)
+
+
+async def _set_alone(connection: AsyncConnection, job_ids: Sequence[str], *, paused: bool) -> None:
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(paused_alone=paused))
 
 
 def _place(guild_id: int, channel_id: int) -> sa.ColumnElement[bool]:
@@ -76,7 +102,7 @@ async def _mark(connection: AsyncConnection, job_ids: Sequence[str], *, paused: 
         await connection.execute(sa.update(jobs).where(jobs.c.id.in_(some)).values(paused=paused))
 
 
-async def _retag(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
+async def retag(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
     """Move the tags of each person's waiting images in these jobs: the first starts at virtual time."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.share, jobs.c.user_id
     look = sa.select(*columns, session_jobs.c.session_id).join(jobs, jobs.c.id == images.c.job_id)

@@ -50,7 +50,7 @@ class Review:
 
     `job_id` is None for a refused prompt, whose recipe is in `request`. Times are in seconds since the epoch.
     `words` are the person's own, with an appeal. `trouble` is why the moderators' message cannot be sent,
-    empty without trouble.
+    empty without trouble. `claimed_by` looks at it until `claimed_until`.
     """
 
     id: int
@@ -70,6 +70,8 @@ class Review:
     channel_id: int | None
     message_id: int | None
     trouble: str
+    claimed_by: int | None = None
+    claimed_until: float | None = None
 
 
 def review_of(row: Any) -> Review:
@@ -146,7 +148,7 @@ async def close(
     connection: AsyncConnection, which: sa.ColumnElement[bool], outcome: Outcome, *, now: float, **values: Any
 ) -> list[Any]:
     """End those reviews of `which` that wait, and return their rows; their messages become due."""
-    ended = {"outcome": outcome.value, "decided_at": now, **values}
+    ended = {"outcome": outcome.value, "decided_at": now, "claimed_by": None, "claimed_until": None, **values}
     closing = sa.update(reviews).where(which, waits()).values(ended).returning(*reviews.c)
     rows = list(await connection.execute(closing))
     await renew(connection, Outgoing.REVIEW, [row.id for row in rows], now=now)
@@ -180,6 +182,8 @@ async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: 
     quoting = sa.select(reviews.c.id).where(reviews.c.job_id.in_(reported), seen)
     await renew(connection, Outgoing.REVIEW, quoting, now=now)
     await connection.execute(sa.delete(reports).where(reports.c.user_id == user_id))
+    claimed = sa.update(reviews).where(reviews.c.claimed_by == user_id)
+    await connection.execute(claimed.values(claimed_by=None, claimed_until=None))
     decided = reviews.c.decided_by == user_id
     appealed = reviews.c.job_id.in_(sa.select(reviews.c.job_id).where(decided))
     naming = sa.select(reviews.c.id).where(appealed, reviews.c.kind == Kind.APPEAL.value, seen)

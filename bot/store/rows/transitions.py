@@ -20,6 +20,7 @@ from bot.store.rows.reviews import open_for_held
 from bot.store.rows.sessions import refund_in_session
 from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import images, jobs, last_tags
+from bot.store.tables.sessions import session_jobs
 
 ACTIVE = (State.WAITING, State.RUNNING)
 
@@ -82,8 +83,38 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
         return False
     await drop_previews(connection, job_id)
     await recount(connection, job_id)
-    await add(connection, Outgoing.RESULT, job_id, now=now)
+    if not await add(connection, Outgoing.RESULT, job_id, now=now):  # it was reopened
+        await renew_results(connection, [job_id], now=now)
     await open_for_held(connection, job_id, now=now)
+    return True
+
+
+async def reopen(connection: AsyncConnection, job_id: str) -> bool:
+    """Let the failed images of a locked job that has ended wait again; return whether there are any.
+
+    It is the one change of a final state. The job keeps its message, which its new result edits. A job whose
+    result is on its way stays as it is, as do deleted jobs and those of group sessions.
+    """
+    sent = sa.exists().where(outbox.c.job_id == jobs.c.id, ~UNSETTLED)
+    in_session = sa.exists().where(session_jobs.c.job_id == jobs.c.id)
+    ended = (jobs.c.id == job_id) & jobs.c.finished_at.is_not(None) & jobs.c.deleted_at.is_(None)
+    if await connection.scalar(sa.select(jobs.c.id).where(ended, sent, ~in_session)) is None:
+        return False
+    failed = (images.c.job_id == job_id) & (images.c.state == State.FAILED)
+    fresh: dict[str, Any] = {
+        "state": State.WAITING,
+        "failure": None,
+        "trouble": None,
+        "step": 0,
+        "furthest": 0,
+    }
+    fresh |= {"begun": False, "worker": None, "worker_deaths": 0, "leases_lost": 0}
+    if not (await connection.execute(sa.update(images).where(failed).values(fresh))).rowcount:
+        return False
+    states = list(await connection.scalars(sa.select(images.c.state).where(images.c.job_id == job_id)))
+    state = state_of_job([each if isinstance(each, State) else State.DONE for each in states])
+    again = sa.update(jobs).where(jobs.c.id == job_id)
+    await connection.execute(again.values(state=state, finished_at=None))
     return True
 
 

@@ -83,6 +83,7 @@ jobs = sa.Table(
     sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # its count against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
     sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # while it is active
+    sa.Column("paused_alone", sa.Boolean, nullable=False, server_default=sa.false()),  # by a pause of its own
     sa.Column("front", sa.String(255)),  # the process that edits its message; null: any front
     sa.Column("parent_id", sa.String(16)),  # the job whose button created this one; it may be deleted
     sa.Column("parent_index", sa.Integer),

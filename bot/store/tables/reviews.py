@@ -27,10 +27,13 @@ reviews = sa.Table(
     sa.Column("channel_id", sa.BigInteger),  # of the moderators' message
     sa.Column("message_id", sa.BigInteger),
     sa.Column("trouble", sa.String(32), nullable=False, server_default=""),
+    sa.Column("claimed_by", sa.BigInteger),  # the moderator who looks at it
+    sa.Column("claimed_until", sa.Double),
     sa.Index(None, "outcome", "due_at"),
     sa.Index(None, "guild_id", "outcome", "opened_at"),
     sa.Index(None, "job_id"),
     sa.Index(None, "decided_by"),
+    sa.Index(None, "claimed_by"),
     sa.Index(None, "user_id", "kind", "opened_at"),
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, text_of
+from page_place import page_of
 from results import shows_result
 from serving import Served, until
 
@@ -113,6 +114,30 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     assert (over["attachments"], has_button(over, "review:")) == ([], False)
     (entry,) = await served.store.moderation.entries(GUILD_ID, act=Act.APPROVE, limit=9)
     assert (entry.actor_id, entry.subject_id, entry.after) == (WEI, RAVI, {"kind": "hold", "job": job.id})
+
+
+async def test_a_decision_on_the_page_changes_the_messages_in_discord_as_a_button_does(
+    served: Served, ravi: Member, wei: Member
+) -> None:
+    await watch(served.store)
+    _, message = await painted(served, ravi, "a quiet pond", variants=2)
+    review = await review_of(wei, "a quiet pond")
+    (case,) = await served.store.reviews.waiting(GUILD_ID, limit=9)
+    async with page_of(served.sandbox, served.store, served.artifacts) as place:
+        browser = await place.browser(WEI)
+        form = {"act": "reject", "tile": "1", "others": "approve", "reason": "a logo"}
+        async with browser.post(
+            f"{place.url}/wall/{case.id}/decide", data=form, headers={"Origin": place.url}
+        ) as answer:
+            assert answer.status == 200
+    shown = await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and shows_result(seen))
+    assert "1 picture is not shown: a moderator has decided so." in text_of(shown)
+    assert "The moderator's reason: a logo" in text_of(shown)
+    over = await says(wei, review, f"<@{WEI}> has approved it", channel="general")
+    assert "1 picture of it is not shown." in text_of(over)
+    assert (over["attachments"], has_button(over, "review:")) == ([], False)
+    entries = await served.store.moderation.entries(GUILD_ID, limit=2)
+    assert [(entry.act, entry.actor_id) for entry in entries] == [(Act.REJECT, WEI), (Act.APPROVE, WEI)]
 
 
 def covers(message: dict[str, Any]) -> bool:

@@ -19,7 +19,8 @@ CREATE TABLE jobs (
     finished_at {double}, message_id BIGINT, message_channel_id BIGINT, deleted_at {double},
     seed_sequence VARCHAR(16), repeat INTEGER, tag {double} DEFAULT '0' NOT NULL,
     places INTEGER DEFAULT '1' NOT NULL, slowed BOOLEAN DEFAULT {false} NOT NULL,
-    paused BOOLEAN DEFAULT {false} NOT NULL, front VARCHAR(255), parent_id VARCHAR(16),
+    paused BOOLEAN DEFAULT {false} NOT NULL, paused_alone BOOLEAN DEFAULT {false} NOT NULL,
+    front VARCHAR(255), parent_id VARCHAR(16),
     parent_index INTEGER, parent_channel_id BIGINT, parent_message_id BIGINT, descent VARCHAR(16),
     external BOOLEAN DEFAULT {false} NOT NULL, hold VARCHAR(16), hold_rule VARCHAR(255) DEFAULT '' NOT NULL,
     ruling VARCHAR(16), ruling_reason TEXT DEFAULT '' NOT NULL, appeal VARCHAR(16), thread_parent_id BIGINT,
@@ -235,8 +236,10 @@ CREATE TABLE reviews (
     request JSON, opened_at {double} NOT NULL, due_at {double} NOT NULL, outcome VARCHAR(16),
     decided_at {double}, decided_by BIGINT, reason TEXT DEFAULT '' NOT NULL, answer VARCHAR(8),
     channel_id BIGINT, message_id BIGINT, trouble VARCHAR(32) DEFAULT '' NOT NULL,
+    claimed_by BIGINT, claimed_until {double},
     CONSTRAINT pk_reviews PRIMARY KEY (id)
 );
+CREATE INDEX ix_reviews_claimed_by ON reviews (claimed_by);
 CREATE INDEX ix_reviews_decided_by ON reviews (decided_by);
 CREATE INDEX ix_reviews_guild_id_outcome_opened_at ON reviews (guild_id, outcome, opened_at);
 CREATE INDEX ix_reviews_job_id ON reviews (job_id);

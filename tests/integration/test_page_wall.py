@@ -1,0 +1,196 @@
+"""The wall of the page over HTTP: what a case shows, and what its forms change."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from page_place import ART, HERE, IDS, MODERATES, Place, placed
+from recipes import origin, recipe
+
+from bot.domain.holds import Outcome
+from bot.domain.jobs import Showing
+from bot.page.wall import UNDO_SECONDS
+from bot.store.moderation.review_claims import CLAIM_SECONDS
+from bot.store.rows.audit import Act, By
+from bot.store.rows.hashes import Hashes
+from bot.store.rows.reviews import Kind, Review
+
+BY = By(actor_id=IDS["mina"], guild_id=HERE)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with placed(tmp_path) as place:
+        yield place
+
+
+@pytest.fixture
+async def mina(place: Place) -> aiohttp.ClientSession:
+    return await place.browser(IDS["mina"])
+
+
+async def held(place: Place, number: int = 1, **whose: Any) -> Review:
+    job_id = await place.paint(number, Showing.HOLD, **whose)
+    return next(each for each in await place.store.reviews.waiting(HERE, limit=99) if each.job_id == job_id)
+
+
+async def post(browser: aiohttp.ClientSession, place: Place, path: str, **form: Any) -> tuple[str, str]:
+    """Send a form, and return where it leads, and the text there."""
+    async with browser.post(f"{place.url}{path}", data=form, headers={"Origin": place.url}) as answer:
+        return str(answer.url.relative()), await answer.text()
+
+
+async def shown(browser: aiohttp.ClientSession, place: Place, path: str) -> str:
+    async with browser.get(f"{place.url}{path}") as answer:
+        assert answer.status == 200
+        return await answer.text()
+
+
+async def test_a_case_shows_the_prompt_the_record_and_similar_pictures(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    store = place.store
+    for number, outcome in ((1, Outcome.REJECTED), (2, Outcome.REJECTED)):
+        await store.reviews.decide((await held(place, number)).id, outcome, BY)
+    alike = []
+    for number, showing in ((3, Showing.SHOW), (4, Showing.HOLD)):
+        whose = {"user_id": IDS["yuna"], "guild_id": HERE, "channel_id": ART}
+        job = await store.jobs.enqueue(recipe(prompt=f"<b>{number}</b>"), origin(number, **whose))
+        (claim,) = await store.leases.claim("one", limit=1, ttl=60.0)
+        hashes = Hashes(result=0x0F1E2D3C4B5A6978 ^ number)
+        await store.leases.complete(
+            claim, artifact=f"aa/{number}.png", seconds=1.0, showing=showing, hashes=hashes
+        )
+        alike.append(job.id)
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    text = await shown(mina, place, f"/wall/{review.id}")
+    assert "&lt;b&gt;4&lt;/b&gt;" in text
+    assert "rejected: 2" in text
+    assert alike[0] in text
+    assert f"/wall/{review.id}/pictures/0" not in text  # nobody has claimed it
+    await post(mina, place, f"/wall/{review.id}/claim")
+    assert f"/wall/{review.id}/pictures/0" in await shown(mina, place, f"/wall/{review.id}")
+
+
+async def test_held_pictures_are_shown_on_the_wall_alone(place: Place, mina: aiohttp.ClientSession) -> None:
+    review = await held(place)
+    async with mina.get(f"{place.url}/wall/{review.id}/pictures/0") as answer:
+        assert (answer.status, answer.content_type) == (200, "image/png")
+    for path in (f"/pictures/{review.job_id}/0", f"/wall/{review.id}/pictures/1", "/wall/99/pictures/0"):
+        async with mina.get(f"{place.url}{path}") as answer:
+            assert answer.status == 404
+    await place.store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    async with mina.get(f"{place.url}/wall/{review.id}/pictures/0") as answer:
+        assert answer.status == 404
+
+
+async def test_a_moderator_decides_no_case_that_another_has_or_that_is_their_own(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    moderator = await place.as_("moderator")
+    review, own = await held(place), await held(place, 2, user_id=IDS["ravi"])
+    await post(mina, place, f"/wall/{review.id}/claim")
+    path, text = await post(moderator, place, f"/wall/{review.id}/decide", act="approve")
+    assert path == f"/wall/{review.id}?trouble=review_claimed"
+    assert "take the next one" in text
+    path, text = await post(moderator, place, f"/wall/{own.id}/decide", act="approve")
+    assert "another moderator or the owner" in text
+    assert len(await place.store.reviews.waiting(HERE, limit=9)) == 2
+    await place.store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    path, text = await post(moderator, place, f"/wall/{review.id}/decide", act="reject")
+    assert "decided already" in text
+    assert (await place.store.reviews.get(review.id, HERE)).outcome is Outcome.SHOWN
+
+
+async def test_a_case_whose_claim_is_over_is_free_for_the_next(
+    place: Place, mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review, moderator = await held(place), await place.as_("moderator")
+    monkeypatch.setattr("bot.store.moderation.review_claims.CLAIM_SECONDS", -CLAIM_SECONDS)
+    await post(mina, place, f"/wall/{review.id}/claim")
+    monkeypatch.undo()
+    path, _ = await post(moderator, place, "/wall/next")
+    assert path == f"/wall/{review.id}"
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ({"act": "approve"}, "show show show"),
+        ({"act": "reject"}, "withhold withhold withhold"),
+        ({"act": "reject", "tile": ["1"]}, "show withhold show"),
+        ({"act": "reject", "tile": ["0", "2"], "others": "spoiler"}, "withhold spoiler withhold"),
+        ({"act": "approve", "tile": ["1"], "others": "reject"}, "withhold show withhold"),
+        ({"act": "reject", "tile": ["0", "1", "2"]}, "withhold withhold withhold"),
+        ({"act": "reject", "tile": ["7", "x", "-1"]}, "withhold withhold withhold"),
+        ({"act": "reject", "tile": ["1"], "others": "nothing"}, "show withhold show"),
+    ],
+)
+async def test_a_decision_is_about_the_marked_pictures_and_another_about_the_rest(
+    place: Place, mina: aiohttp.ClientSession, form: dict[str, Any], expected: str
+) -> None:
+    review = await held(place, variants=3)
+    await post(mina, place, f"/wall/{review.id}/decide", **form)
+    job = await place.store.jobs.get(review.job_id or "")
+    assert " ".join(image.showing.value for image in job.images) == expected
+
+
+@pytest.mark.parametrize("act", ["", "accept", "withdraw"])
+async def test_an_act_that_a_case_does_not_have_is_refused(
+    place: Place, mina: aiohttp.ClientSession, act: str
+) -> None:
+    review = await held(place)
+    address, headers = f"{place.url}/wall/{review.id}/decide", {"Origin": place.url}
+    async with mina.post(address, data={"act": act}, headers=headers) as answer:
+        assert answer.status == 400
+    assert len(await place.store.reviews.waiting(HERE, limit=9)) == 1
+
+
+async def test_an_appeal_shows_the_persons_words_and_paints_an_accepted_prompt(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    appeals, asked = place.store.appeals, origin(1, user_id=IDS["yuna"], guild_id=HERE, channel_id=ART)
+    refused = await appeals.note_refusal(recipe(prompt="a knife"), asked, rule="knives", weight=1.0, places=1)
+    await appeals.appeal_refusal(refused, IDS["yuna"], words="it is <i>bread</i>")
+    await post(mina, place, f"/wall/{refused}/claim")
+    text = await shown(mina, place, f"/wall/{refused}")
+    for words in ("a knife", "knives", "it is &lt;i&gt;bread&lt;/i&gt;"):
+        assert words in text
+    await post(mina, place, f"/wall/{refused}/decide", act="accept")
+    (job,) = await place.store.jobs.active(user_id=IDS["yuna"])
+    assert job.recipe.prompt == "a knife"
+    assert (await place.store.reviews.get(refused, HERE)).kind is Kind.APPEAL
+
+
+async def test_what_was_let_through_a_moment_ago_is_held_again(
+    place: Place, mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review, late = await held(place, 1), await held(place, 2)
+    for each in (review, late):
+        await post(mina, place, f"/wall/{each.id}/decide", act="approve")
+    other = await place.as_("moderator")
+    await post(other, place, f"/wall/{review.id}/undo")
+    assert await place.store.reviews.waiting(HERE, limit=9) == []
+    await post(mina, place, f"/wall/{review.id}/undo")
+    assert [each.job_id for each in await place.store.reviews.waiting(HERE, limit=9)] == [review.job_id]
+    monkeypatch.setattr("bot.page.wall.UNDO_SECONDS", -UNDO_SECONDS)
+    await post(mina, place, f"/wall/{late.id}/undo")
+    assert len(await place.store.reviews.waiting(HERE, limit=9)) == 1
+    acts = [entry.act for entry in await place.store.moderation.entries(HERE, limit=9)]
+    assert acts == [Act.HIDE, Act.APPROVE, Act.APPROVE]
+
+
+async def test_a_person_is_blocked_as_by_the_button_and_moderators_are_not(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    review, of_moderator = await held(place, 1), await held(place, 2, user_id=IDS["wei"])
+    place.sandbox.employ("wei", *MODERATES)
+    await post(mina, place, f"/wall/{review.id}/block", reason="spam")
+    _, text = await post(mina, place, f"/wall/{of_moderator.id}/block", reason="spam")
+    assert 'role="alert"' in text
+    (block,) = await place.store.moderation.in_force(HERE)
+    assert (block.scope.user_id, block.by, block.reason) == (IDS["yuna"], IDS["mina"], "spam")
