@@ -36,7 +36,7 @@ from bot.page.pictures import Pictures
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.page.viewers import Viewers
-from bot.store.rows.audit import By
+from bot.store.rows.audit import EVERYWHERE, By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
 from bot.web.server import BACKLOG, LOOPBACK
@@ -72,7 +72,7 @@ VIEWS = (
     View(
         name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
     ),
-    View(name="workers", read=workers.read, right=Right.OPERATIONS),
+    View(name="workers", read=workers.read, right=Right.OPERATIONS, keys=("role",)),
     View(
         name="failures",
         read=failures.read,
@@ -193,6 +193,7 @@ class _Pages:
             Route(method="POST", path="/server", right=in_, answer=_choose_server),
             Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
             Route(method="POST", path=f"/jobs/{JOB_ID}/retry", right=Right.OPERATE, answer=self._retry),
+            Route(method="POST", path="/workers/drain", right=Right.OPERATE, answer=self._drain),
             Route(method="POST", path="/failures/retry", right=Right.OPERATE, answer=self._retry_cause),
             Route(
                 method="POST",
@@ -412,6 +413,13 @@ class _Pages:
             return self._changed(f"/jobs/{job_id}")
 
         return order
+
+    async def _drain(self, request: web.Request, viewer: Viewer) -> web.Response:
+        form = await form_of(request)
+        drained = form.get("drained") == "yes"
+        by = viewer.by(EVERYWHERE)
+        await self._house.store.workers.drain(str(form.get("worker", "")), by, drained=drained)
+        return self._changed("/workers")
 
     async def _retry(self, request: web.Request, viewer: Viewer) -> web.Response:
         job_id = request.match_info["job"]

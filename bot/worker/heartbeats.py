@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from importlib.metadata import version
 from typing import NoReturn
 
 from bot.domain.errors import StoreUnavailable
@@ -98,6 +99,8 @@ class Heartbeats:
                 seats=seats,
                 ttl=min(self._lease_seconds, OFFER_SECONDS),
                 accelerator=self._accelerator,
+                version=version("sdjax-bot"),
+                ready=len(self._engine.ready_lanes),
             )
 
     async def withdraw(self) -> None:

@@ -129,6 +129,7 @@ class Life:
         for wanted in ({}, {"user_id": PERSON}, {"guild_id": SERVER}, {"model": "other"}):
             await self.store.queue.listed(Wanted(**wanted), limit=51)
         await self.store.workers.now()
+        await self.store.workers.drain("nobody", BY)
         await self.store.failures.by_cause(since=NOW - DAY)
         await self.store.failures.jobs_of("painting_failed", since=NOW - DAY)
         await self.store.failures.retry(self.done, OTHER)

@@ -136,6 +136,33 @@ async def test_failed_pictures_are_painted_again_once_and_their_message_follows(
     assert await acts(store) == [(Act.RETRY, 7, 5, {"job": job_id})]
 
 
+async def test_a_drained_worker_finishes_and_claims_nothing_until_it_is_let_go_on(store: Store) -> None:
+    async def announce() -> None:
+        await store.offers.announce("one", lanes=[LANE], seats=2, ttl=TTL, version="1.0.0", ready=1)
+
+    await announce()
+    for number in (1, 2):
+        await store.jobs.enqueue(recipe(), origin(number))
+    (held,) = await store.leases.claim("one", limit=1, ttl=TTL)
+    for _ in range(2):
+        assert await store.workers.drain("one", BY)
+    assert await claimed(store) == []
+    assert await store.leases.heartbeat({held: 3}, ttl=TTL) == set()
+    await announce()  # as the process does after a restart too
+    (worker,) = await store.workers.now()
+    assert (worker.drained, worker.seats, worker.lanes) == (True, 0, (str(LANE),))
+    assert (worker.version, worker.ready) == ("1.0.0", 1)
+    assert await store.offers.unoffered() == []
+    assert await claimed(store) == []
+    assert await store.workers.drain("one", BY, drained=False)
+    assert len(await claimed(store)) == 1
+    await announce()
+    (worker,) = await store.workers.now()
+    assert (worker.drained, worker.seats) == (False, 2)
+    assert not await store.workers.drain("nobody", BY)
+    assert [entry[0] for entry in await acts(store)] == [Act.UNDRAIN, Act.DRAIN]
+
+
 async def test_a_worker_shows_its_lanes_and_what_it_paints_while_it_lives(store: Store, clock: Clock) -> None:
     await store.offers.announce("one", lanes=[LANE, recipe(width=256).lane], seats=4, ttl=TTL)
     await store.offers.announce("two", lanes=[LANE], seats=2, ttl=2 * TTL)

@@ -47,3 +47,13 @@ async def test_all_failed_requests_of_a_cause_are_tried_again_after_a_question(s
     assert (await site.store.jobs.get(ids[2])).state is State.WAITING
     acts = [entry.act for entry in await site.store.moderation.entries(21, limit=9)]
     assert acts == [Act.RETRY] * 3
+
+
+async def test_a_worker_is_drained_and_let_go_on(site: Site) -> None:
+    await site.store.offers.announce("one", lanes=[recipe().lane], seats=1, ttl=TTL, version="1.2.3")
+    assert "1.2.3" in await shown(site, "/workers", "Finish and claim nothing more")
+    assert "claims nothing" in await press(site, "/workers/drain", worker="one", drained="yes")
+    assert (await site.store.workers.now())[0].drained
+    assert "Finish and claim nothing more" in await press(site, "/workers/drain", worker="one")
+    acts = [entry.act for entry in await site.store.moderation.entries(0, limit=9)]
+    assert acts == [Act.UNDRAIN, Act.DRAIN]

@@ -260,6 +260,7 @@ TABLE = {
     "POST /jobs/{job}/resume": ({"operator", "manager"}, {"operator"}),
     "POST /jobs/{job}/advance": ({"operator", "manager"}, {"operator"}),
     "POST /jobs/{job}/retry": ({"operator"}, {"operator"}),
+    "POST /workers/drain": ({"operator"}, {"operator"}),
     "POST /failures/retry": ({"operator"}, {"operator"}),
     "POST /deliveries/{message}/send": ({"operator"}, {"operator"}),
     "GET /pictures/{job}/{index}": (LOGGED_IN, OPERATIONS),

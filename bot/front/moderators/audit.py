@@ -49,6 +49,8 @@ ACTS = MappingProxyType(
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.ADVANCE: locale_str("Moves to the front", words=True),
         Act.RETRY: locale_str("Second tries", words=True),
+        Act.DRAIN: locale_str("Workers stopped", words=True),
+        Act.UNDRAIN: locale_str("Workers let go on", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
         Act.STYLE: locale_str("Styles", words=True),
         Act.LIST: locale_str("Lists for prompts", words=True),
@@ -272,6 +274,13 @@ def _said_of_style(entry: Entry, actor: str, texts: Texts) -> str:
     return texts.gettext("{actor} saved the style {style}", actor=actor, style=style)
 
 
+def _said_of_worker(entry: Entry, actor: str, texts: Texts) -> str:
+    worker = shown(str((entry.after or {}).get("worker", "")), MOST_REASON)
+    if entry.act is Act.DRAIN:
+        return texts.gettext("{actor} stopped the worker {worker}", actor=actor, worker=worker)
+    return texts.gettext("{actor} let the worker {worker} go on", actor=actor, worker=worker)
+
+
 def _said_of_list(entry: Entry, actor: str, texts: Texts) -> str:
     name = shown(str((entry.after or entry.before or {}).get("name", "")), MOST_REASON)
     if entry.after is None:
@@ -313,6 +322,8 @@ _SAID = {
     Act.RULE: _said_of_rule,
     Act.STYLE: _said_of_style,
     Act.LIST: _said_of_list,
+    Act.DRAIN: _said_of_worker,
+    Act.UNDRAIN: _said_of_worker,
 }
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.jobs import State
 from bot.store.database.database import Verbs, of_row
+from bot.store.rows.audit import Act, By, note
 from bot.store.tables.queue import images, offered_lanes, workers
 
 MOST_LANES = 1000
@@ -31,18 +32,42 @@ class Painting:
 class WorkerNow:
     """A worker that has announced itself; without a heartbeat it counts as dead at `expires_at`.
 
-    A worker with no seats stands in for one that starts later, or shuts down.
+    A worker with no seats stands in for one that starts later, or shuts down. One that is `drained` finishes
+    what it has and claims nothing. `ready` is the number of its lanes whose programs are compiled, `version`
+    that of the bot.
     """
 
     name: str
     seats: int
+    drained: bool
+    version: str
+    ready: int
     expires_at: float
     lanes: tuple[str, ...]
     images: tuple[Painting, ...]
 
 
 class Workers(Verbs):
-    """The verb of workers."""
+    """The verbs of workers."""
+
+    async def drain(self, name: str, by: By, *, drained: bool = True) -> bool:
+        """Let a worker finish what it has and claim nothing more, or claim again; the log tells the change.
+
+        The wish outlives a restart of the worker. False for a worker that is not there.
+        """
+        act = Act.DRAIN if drained else Act.UNDRAIN
+        mine = sa.select(workers.c.drained).where(workers.c.name == name).with_for_update()
+        async with self._telling(work=not drained) as connection:
+            was = await connection.scalar(mine)
+            if was in (None, drained):
+                return was is not None
+            change = {"drained": drained} | ({"seats": 0} if drained else {})  # it announces its seats again
+            await connection.execute(sa.update(workers).where(workers.c.name == name).values(change))
+            if drained:
+                offered = sa.update(offered_lanes).where(offered_lanes.c.worker == name)
+                await connection.execute(offered.values(seats=0))
+            await note(connection, act, by, at=self._clock(), after={"worker": name})
+        return True
 
     async def now(self) -> list[WorkerNow]:
         """Return the living workers by name, each with its first images in the order of their leases."""

@@ -26,7 +26,7 @@ from bot.store.rows.jobs import among, load_job, readable_rows, recipe_from, sho
 from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
-from bot.store.tables.queue import images, jobs, virtual_clock
+from bot.store.tables.queue import images, jobs, virtual_clock, workers
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
@@ -262,6 +262,9 @@ async def _first_images(
     """Return the images to claim, in fair order, and for each lane the tag of the next waiting image."""
     rooms = {} if isinstance(limit, int) else {str(lane): room for lane, room in limit.items()}
     lanes = None if isinstance(limit, int) else {name for name, room in rooms.items() if room}
+    is_drained = sa.select(workers.c.drained).where(workers.c.name == worker)
+    if await connection.scalar(is_drained):  # it finishes what it has
+        return [], []
     ours = await claimable(connection, worker, lanes)
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (

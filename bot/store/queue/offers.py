@@ -33,16 +33,24 @@ class Offers(Verbs):
         seats: int | Mapping[Lane, int],
         ttl: float,
         accelerator: str = "",
+        version: str = "",
+        ready: int = 0,
     ) -> None:
         """Announce the lanes and the seats of a worker for the next `ttl` seconds.
 
         `seats` is one number for all lanes, or the number of each. Start times are estimated over the seats
         of all announced workers. The demand has rows for the class of its `accelerator` from now on.
+        `version` is the bot's, `ready` the number of lanes whose programs are compiled. A drained worker
+        offers its lanes without a seat.
         """
         of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
         most = seats if isinstance(seats, int) else max(seats.values(), default=0)
+        facts = {"version": version, "ready": ready, "expires_at": self._clock() + ttl}
         async with self._database.write() as connection:
-            await _offer(connection, worker, of_lane, seats=most, expires_at=self._clock() + ttl)
+            is_drained = sa.select(workers.c.drained).where(workers.c.name == worker)
+            if await connection.scalar(is_drained):
+                most, of_lane = 0, dict.fromkeys(of_lane, 0)
+            await _offer(connection, worker, of_lane, seats=most, **facts)
             if accelerator:
                 await add_new(connection, accelerators, {"name": accelerator})
 
@@ -142,10 +150,8 @@ class Offers(Verbs):
         return len(rows)
 
 
-async def _offer(
-    connection: AsyncConnection, worker: str, of_lane: Mapping[str, int], *, seats: int, expires_at: float
-) -> None:
-    await put(connection, workers, {"name": worker}, {"seats": seats, "expires_at": expires_at})
+async def _offer(connection: AsyncConnection, worker: str, of_lane: Mapping[str, int], **facts: Any) -> None:
+    await put(connection, workers, {"name": worker}, facts)
     mine = offered_lanes.c.worker == worker
     await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(of_lane)))
     for lane, count in sorted(of_lane.items()):

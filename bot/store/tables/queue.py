@@ -255,6 +255,9 @@ workers = sa.Table(
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("seats", sa.Integer, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Column("drained", sa.Boolean, nullable=False, server_default=sa.false()),  # an operator's wish
+    sa.Column("version", sa.String(32), nullable=False, server_default=""),  # of the bot
+    sa.Column("ready", sa.Integer, nullable=False, server_default="0"),  # lanes whose programs are compiled
 )
 
 offered_lanes = sa.Table(
