@@ -34,7 +34,8 @@ class ModelSpec:
     `source` is a folder in the diffusers layout, a hub id, a .safetensors file in the original layout, or
     "demo" for the bundled checkpoint. `revision` is a branch, tag or commit of a hub repository. `variant`
     selects weight files by a part of their names, such as fp16. `vae` names another autoencoder than the
-    checkpoint's: a folder, a hub id or a .safetensors file. `timestep_spacing` ("leading", "trailing" or
+    checkpoint's: a folder, a hub id or a .safetensors file. `denoiser` names a .safetensors
+    file of the denoiser alone, in place of the folder's. `timestep_spacing` ("leading", "trailing" or
     "linspace") replaces the schedule's. `loras` are the LoRA files by their names in the offer. The ranks of
     one picture's LoRAs may add up to `lora_rank` (0: no limit). `controlnets` are the ControlNets by their
     names in the offer, all of one architecture: folders, hub ids or .safetensors files. `preview_decoder` is
@@ -49,6 +50,7 @@ class ModelSpec:
     revision: str | None = None
     variant: str | None = None
     vae: str | None = None
+    denoiser: str | None = None
     timestep_spacing: str | None = None
     safety_checker: bool = True
     loras: Mapping[str, Path] = field(default_factory=dict)

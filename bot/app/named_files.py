@@ -37,6 +37,7 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
     """
     model = config.models[number - 1]
     yield from _folder(f"models[{number}].vae", model.vae)
+    yield from _folder(f"models[{number}].denoiser", model.denoiser)
     yield from _folder(f"models[{number}].picture_classifier", model.picture_classifier)
     if config.engine.preview_seconds > 0:
         yield from _folder(f"models[{number}].preview_decoder", model.preview_decoder)

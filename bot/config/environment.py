@@ -30,6 +30,7 @@ _PARTS = re.compile(r"([a-z_]+)|(\d+)")
 _SOURCES = (
     "checkpoint",
     "vae",
+    "denoiser",
     "picture_classifier",
     "preview_decoder",
 )  # of a model: the engine quotes them

@@ -125,6 +125,7 @@ class ModelConfig(Section):
     revision: str = ""
     variant: str = ""
     vae: PathText = ""
+    denoiser: PathText = ""
     timestep_spacing: Literal["", "leading", "trailing", "linspace"] = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20

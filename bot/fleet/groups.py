@@ -75,7 +75,7 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     yield "engine.cache_dir", config.engine.cache_dir
     yield "prompts.styles_file", config.prompts.styles_file  # every process reads it
     for number, model in enumerate(config.models, 1):
-        parts = ("checkpoint", "vae", "picture_classifier", "preview_decoder")
+        parts = ("checkpoint", "vae", "denoiser", "picture_classifier", "preview_decoder")
         named: list[tuple[str, str]] = [(key, getattr(model, key)) for key in parts]
         named += [("loras", file) for file in model.loras.values()]
         for key, path in named:

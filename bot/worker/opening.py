@@ -79,6 +79,7 @@ def spec_of(model: ModelConfig) -> ModelSpec:
         revision=model.revision or None,
         variant=model.variant or None,
         vae=model.vae or None,
+        denoiser=model.denoiser or None,
         timestep_spacing=model.timestep_spacing or None,
         safety_checker=model.safety_checker,
         loras={name: Path(file) for name, file in model.loras.items()},

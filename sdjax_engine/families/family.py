@@ -261,8 +261,14 @@ class Parts(Protocol):
         """All words that the checkpoint knows, in lower case; empty for any."""
 
 
-class LoraNames(Protocol):
-    """How LoRA files write the layers of the network that they adapt."""
+class ForeignNames(Protocol):
+    """How other programs name the layers of the denoiser, in files of its weights and of LoRAs."""
+
+    def current_names(self, name: str) -> tuple[str, ...]:
+        """Return today's names of a tensor in a single file of the denoiser: none if it is not used.
+
+        Of several names each is an equal share of the tensor's rows.
+        """
 
     def spellings(self, path: str) -> Iterable[str]:
         """Return all spellings of the layer at this path."""
@@ -283,11 +289,11 @@ class Family(Protocol):
 
     @property
     def adaptable(self) -> tuple[str, ...]:
-        """The components that LoRAs may adapt."""
+        """The components that LoRAs may adapt, the denoiser first."""
 
     @property
-    def lora_names(self) -> LoraNames | None:
-        """How LoRA files write their layers; None for the ways of `weights.lora_names`."""
+    def foreign_names(self) -> ForeignNames | None:
+        """How other programs name the denoiser's layers; None for the ways of Stable Diffusion's files."""
 
     def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
         """Return the networks of a pipeline by their names in model_index.json.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
-from sdjax_engine.families.family import LoraNames
+from sdjax_engine.families.family import ForeignNames
 from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
@@ -60,7 +60,7 @@ class LoraBank:
             return cls()
         components = components_of(checkpoint)
         shapes = shapes_of(components)
-        loras = read_all(files, shapes, checkpoint.family.lora_names, rank=rank)
+        loras = read_all(files, shapes, checkpoint.family.foreign_names, rank=rank)
         spans, rows = {}, 1  # seats without a LoRA gather row 0
         for name, lora in loras.items():
             spans[name] = BankRows(first=rows, rank=lora.rank)
@@ -133,7 +133,7 @@ def dtype_of(component: Component) -> npt.DTypeLike:
 
 
 def read_all(
-    files: Mapping[str, Path], shapes: Shapes, names: LoraNames | None = None, *, rank: int
+    files: Mapping[str, Path], shapes: Shapes, names: ForeignNames | None = None, *, rank: int
 ) -> dict[str, LoraFile]:
     """Return every LoRA's header; raises UnreadableCheckpoint with every problem of every file."""
     loras, problems = {}, []

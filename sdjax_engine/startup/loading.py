@@ -50,6 +50,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         revision=spec.revision,
         variant=spec.variant,
         vae=spec.vae,
+        denoiser=spec.denoiser,
         timestep_spacing=spec.timestep_spacing,
         safety_checker=spec.safety_checker,
         expect=arrival.expect,

@@ -48,7 +48,13 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     path = local_path(spec.source)
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
         return None
-    contents = read_contents(path, variant=spec.variant, safety_checker=spec.safety_checker, vae=spec.vae)
+    contents = read_contents(
+        path,
+        variant=spec.variant,
+        safety_checker=spec.safety_checker,
+        vae=spec.vae,
+        denoiser=spec.denoiser,
+    )
     parts = parts_of(contents, dtype)
     check_tensors(contents.origin, parts)
     latents = contents.family.networks(contents, spec.offer).latents
@@ -58,7 +64,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     adaptable = {name: shapes[name] for name in contents.family.adaptable if name in shapes}
     loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
-    read_all(loras, layer_shapes(adaptable), contents.family.lora_names, rank=spec.lora_rank)
+    read_all(loras, layer_shapes(adaptable), contents.family.foreign_names, rank=spec.lora_rank)
     if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
         check_labels(spec, labels_at(spec.picture_classifier))
     if previews and spec.preview_decoder is not None and local_path(spec.preview_decoder) is not None:

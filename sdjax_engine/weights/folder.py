@@ -8,6 +8,7 @@ from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint, cut
 from sdjax_engine.families import pipelines
+from sdjax_engine.families.family import Family as DescribedFamily
 from sdjax_engine.json_files import read_json
 from sdjax_engine.weights.checkpoint import Contents
 from sdjax_engine.weights.files import (
@@ -22,7 +23,7 @@ from sdjax_engine.weights.files import (
 from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.original.families import Family, family_of
 from sdjax_engine.weights.original.networks import vae_part
-from sdjax_engine.weights.tensors import stored_tensors, tensors_in
+from sdjax_engine.weights.tensors import Stored, stored_tensors, tensors_in
 
 CONFIG = "config.json"
 AUTOENCODER = "AutoencoderKL"
@@ -84,6 +85,23 @@ def part_of(folder: Path, files: tuple[Path, ...]) -> Part:
     )
 
 
+def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict[str, Any]) -> Part:
+    """Return the network of class `model` in the single file `source`, whose names may be another program's.
+
+    Raises UnreadableCheckpoint.
+    """
+    file, names = Path(source).expanduser(), family.foreign_names
+    if names is None:
+        raise UnreadableCheckpoint(f"The key denoiser names {file}, and this family has no such files.")
+    if not file.is_file():
+        raise UnreadableCheckpoint(f"There is no file “{source}”: correct the key denoiser.")
+    stored: dict[str, Stored] = {}
+    for name, tensor in tensors_in(file).items():
+        current = names.current_names(name)
+        stored |= {each: tensor.share(index, len(current)) for index, each in enumerate(current)}
+    return Part(model=model, config=config, stored=stored, origin=str(file))
+
+
 AUTOENCODER_NAME = "vae"
 """The name of the component that the key `vae` replaces."""
 OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder"})
@@ -95,11 +113,13 @@ def read_folder(
     variant: str | None,
     safety_checker: bool,
     vae: str | None = None,
+    denoiser: str | None = None,
     report: Report | None = None,
 ) -> Contents:
     """Return the contents of the checkpoint in `folder`; the safety checker only on request and if present.
 
-    With `vae` the autoencoder of this name is used in place of the folder's. Raises UnreadableCheckpoint.
+    With `vae` the autoencoder of this name is used in place of the folder's, and with `denoiser` the network
+    in this file. The folder may then lack the denoiser's own. Raises UnreadableCheckpoint.
     """
     index = read_index(folder)
     pipeline = str(index["_class_name"])
@@ -110,6 +130,11 @@ def read_folder(
         del models[AUTOENCODER_NAME]
         read = read_autoencoder(vae, family_of(pipeline), variant=variant, report=report)
         named = {AUTOENCODER_NAME: read}
+    if denoiser is not None:
+        name = family.adaptable[0]
+        model, own = models.pop(name), folder / name / CONFIG
+        config = read_json(own) if own.is_file() else {}
+        named[name] = read_denoiser(denoiser, family, model, settle_config(model, config, origin=str(own)))
     if safety_checker and class_in(index, "safety_checker") is not None:
         models["safety_checker"] = "StableDiffusionSafetyChecker"
     configs = {name: read_config(folder / name, model) for name, model in models.items()}

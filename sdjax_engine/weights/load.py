@@ -51,6 +51,7 @@ def load_checkpoint(
     revision: str | None = None,
     variant: str | None = None,
     vae: str | None = None,
+    denoiser: str | None = None,
     timestep_spacing: str | None = None,
     safety_checker: bool = False,
     expect: Callable[[int], object] = lambda _size: None,
@@ -64,7 +65,8 @@ def load_checkpoint(
 
     `source` is "demo", a folder in the diffusers layout, a hub id, or a .safetensors file in the original
     layout. `vae` names another autoencoder than the checkpoint's: a folder, a hub id or a .safetensors
-    file. `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
+    file. `denoiser` names a .safetensors file of the denoiser alone, for the rest of a folder.
+    `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
     `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
     float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
     to the devices; before the first, `expect` gets the bytes of all. With `by_output`, `put` gets kernels of
@@ -82,7 +84,9 @@ def load_checkpoint(
         report=report,
         hub=hub,
     )
-    contents = read_contents(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
+    contents = read_contents(
+        path, variant=variant, safety_checker=safety_checker, vae=vae, denoiser=denoiser, report=report
+    )
     contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))
     parts = parts_of(contents, dtype)
     expect(sum(part.size for part in parts.values()))
@@ -90,7 +94,10 @@ def load_checkpoint(
         parts,
         origin=contents.origin,
         cache=Cache.of(cache_dir, f"{source} {revision} {variant}"),
-        cached_as={"vae": f"vae {vae}"} if vae else {},
+        cached_as={
+            **({"vae": f"vae {vae}"} if vae else {}),
+            **({contents.family.adaptable[0]: f"denoiser {denoiser}"} if denoiser else {}),
+        },
         put=put,
         by_output=by_output,
     )
@@ -127,11 +134,16 @@ def read_contents(
     variant: str | None,
     safety_checker: bool,
     vae: str | None = None,
+    denoiser: str | None = None,
     report: Report | None = None,
 ) -> Contents:
     """Read what a folder or a single file holds, without its weights; raises UnreadableCheckpoint."""
     if path.is_dir():
-        contents = read_folder(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
+        contents = read_folder(
+            path, variant=variant, safety_checker=safety_checker, vae=vae, denoiser=denoiser, report=report
+        )
+    elif denoiser is not None:
+        raise UnreadableCheckpoint(f"{path} is one file: the key denoiser is for the rest of a folder.")
     else:
         contents = read_single_file(path, vae=vae, variant=variant, report=report)
     check_together(contents)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
-from sdjax_engine.families.family import LoraNames
+from sdjax_engine.families.family import ForeignNames
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.weights.files import is_hub_id
@@ -195,7 +195,7 @@ class LoraFile:
         return max(layer.rank for layer in self.layers.values())
 
 
-def read_lora(path: Path, shapes: Shapes, names: LoraNames | None = None) -> LoraFile:
+def read_lora(path: Path, shapes: Shapes, names: ForeignNames | None = None) -> LoraFile:
     """Read the header of the LoRA at `path`: a file, a folder as diffusers or peft saves it, or a hub id.
 
     `names` are those of the family. Raises UnreadableCheckpoint, in one sentence, unless every tensor belongs
@@ -300,7 +300,7 @@ def read_adapter_settings(text: str | None) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def sort_keys(keys: Iterable[str], shapes: Shapes, names: LoraNames | None) -> tuple[Keys, list[str]]:
+def sort_keys(keys: Iterable[str], shapes: Shapes, names: ForeignNames | None) -> tuple[Keys, list[str]]:
     """Return each layer's keys by role, and one clause for each kind of keys without a layer.
 
     A tensor of several layers counts only if none of them has tensors of its own.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sdjax_engine.families.family import LoraNames
+from sdjax_engine.families.family import ForeignNames
 from sdjax_engine.weights.original.networks import ALONE, RESNET
 
 KOHYA_PREFIXES = {
@@ -87,7 +87,7 @@ def split_key(key: str) -> tuple[str, Role] | None:
     return match["layer"].removeprefix(OF_PEFT).replace(".processor.", "."), role
 
 
-def spellings(places: Iterable[LayerPath], names: LoraNames | None = None) -> dict[str, LayerPath]:
+def spellings(places: Iterable[LayerPath], names: ForeignNames | None = None) -> dict[str, LayerPath]:
     """Return every spelling of these layers, without the factor's name; `names` are their family's."""
     if names is not None:
         return {spelling: place for place in places for spelling in names.spellings(place.path)}
@@ -104,7 +104,9 @@ def spellings(places: Iterable[LayerPath], names: LoraNames | None = None) -> di
     }
 
 
-def joint_spellings(places: Iterable[LayerPath], names: LoraNames | None) -> dict[str, tuple[LayerPath, ...]]:
+def joint_spellings(
+    places: Iterable[LayerPath], names: ForeignNames | None
+) -> dict[str, tuple[LayerPath, ...]]:
     """Return the spellings of tensors that several of these layers share."""
     if names is None:
         return {}

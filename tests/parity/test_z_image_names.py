@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,9 +11,12 @@ from checkpoints import randomise
 from diffusers import ZImageTransformer2DModel
 from diffusers.loaders.lora_conversion_utils import _convert_non_diffusers_z_image_lora_to_diffusers
 from diffusers.loaders.single_file_utils import convert_z_image_transformer_checkpoint_to_diffusers
-from z_image_files import TRANSFORMER, original_tensors
+from safetensors.torch import load_file, save_file
+from z_image_files import TRANSFORMER, make_tiny_z_image, original_tensors
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.z_image import names
+from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.lora import sort_keys
 from sdjax_engine.weights.lora_names import LayerPath, Role
 
@@ -36,6 +40,30 @@ def test_a_single_file_has_the_tensors_that_the_reference_finds_in_it(prefix: st
     theirs = convert_z_image_transformer_checkpoint_to_diffusers(dict(stored))
     assert ours.keys() == theirs.keys() == tensors.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_folder_with_comfyuis_file_is_the_whole_checkpoint(tmp_path: Path) -> None:
+    folder, file = make_tiny_z_image(tmp_path / "z"), tmp_path / "z.safetensors"
+    whole = load_checkpoint(str(folder)).components["transformer"]
+    own = folder / "transformer" / "diffusion_pytorch_model.safetensors"
+    save_file(original_tensors(load_file(own), "model.diffusion_model."), file)
+    own.unlink()
+    found = load_checkpoint(str(folder), denoiser=str(file)).components["transformer"]
+    assert found.parameters.keys() == whole.parameters.keys()
+    assert all((found.parameters[key] == whole.parameters[key]).all() for key in whole.parameters)
+
+
+def test_a_file_of_a_denoiser_is_for_folders_of_families_that_have_such_files(tmp_path: Path) -> None:
+    folder, file = make_tiny_z_image(tmp_path / "z"), tmp_path / "z.safetensors"
+    save_file({"layers.0.strange": torch.ones(1)}, file)
+    for source, denoiser, reason in (
+        (str(folder), str(file), "left over: layers.0.strange"),
+        (str(folder), str(tmp_path / "nothing.safetensors"), "There is no file"),
+        ("demo", str(file), "no such files"),
+        (str(file), str(file), "is one file"),
+    ):
+        with pytest.raises(UnreadableCheckpoint, match=reason):
+            load_checkpoint(source, denoiser=denoiser)
 
 
 def layers(tensors: Mapping[str, torch.Tensor]) -> dict[LayerPath, torch.Tensor]:

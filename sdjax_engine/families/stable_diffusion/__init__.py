@@ -44,7 +44,7 @@ class StableDiffusion:
 
     pipelines = PIPELINES
     adaptable = (UNET, *TEXT_ENCODERS)
-    lora_names = None
+    foreign_names = None
 
     def classes(self, pipeline: str) -> dict[str, tuple[str, ...]]:
         """Return the classes of each network of a pipeline."""

@@ -34,7 +34,7 @@ class ZImage:
 
     pipelines = ("ZImagePipeline", "ZImageImg2ImgPipeline", "ZImageInpaintPipeline")
     adaptable = (TRANSFORMER,)
-    lora_names = names
+    foreign_names = names
 
     def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
         """Return the classes of each network; all pipelines have the same."""
