@@ -37,7 +37,14 @@ from bot.domain.errors import BotError, ConfigurationError
 from bot.process.memory import collect_rarely
 from bot.telemetry.log import flush
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
+from sdjax_engine.request import (
+    MAX_CONTROL_STRENGTH,
+    MAX_GUIDANCE_SCALE,
+    MAX_SEED,
+    MAX_STEPS,
+    ControlType,
+    Sampler,
+)
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -302,6 +309,22 @@ def devices() -> None:
     help="How far to leave the picture to start from, or the one enlarged.",
 )
 @click.option(
+    "--control", type=PictureParameter(), help="A picture whose composition is kept; it needs --controlnet."
+)
+@click.option("--controlnet", metavar="NET", help="A ControlNet's folder or file, or its hub id.")
+@click.option(
+    "--control-type",
+    type=click.Choice([each.value for each in ControlType], case_sensitive=False),
+    default=ControlType.EDGES.value,
+    help="Make edges, lines or a tile of --control, or say what it shows already.",
+)
+@click.option(
+    "--control-strength",
+    type=click.FloatRange(0, MAX_CONTROL_STRENGTH),
+    default=1.0,
+    help="How closely to keep the composition.",
+)
+@click.option(
     "--lora",
     "loras",
     multiple=True,
@@ -345,6 +368,10 @@ def imagine(
         raise InvalidRequest("empty_prompt")
     if options["mask"] and not options["image"]:
         raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
+    if bool(options["control"]) != bool(options["controlnet"]):
+        raise click.UsageError(
+            "--control and --controlnet need each other: a picture, and the network for it."
+        )
     if path is not None and (revision or variant):
         raise click.UsageError(
             "--revision and --variant are for --model alone: the configuration has its own."

@@ -13,7 +13,7 @@ from bot.generation_data.lora_tags import take_loras
 from bot.worker.opening import spec_of, with_defaults
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass, parse_sampler
+from sdjax_engine.request import MAX_SEED, ControlType, Lora, Offer, Sampler, SecondPass, parse_sampler
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
@@ -25,7 +25,7 @@ class Options:
 
     `model` has all LoRAs that may be used, `loras` the weights of those that are, by name. `size` and
     `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`, enlarged and
-    refined.
+    refined. `controlnet` is the folder, file or hub id of the network for the picture `control`.
     """
 
     prompt: str
@@ -40,6 +40,10 @@ class Options:
     image: Path | None = None
     mask: Path | None = None
     strength: float | None = None
+    control: Path | None = None
+    controlnet: str | None = None
+    control_type: str = ControlType.EDGES.value
+    control_strength: float = 1.0
     loras: Mapping[str, float] = field(default_factory=dict)
     model: ModelConfig = field(default_factory=ModelConfig)
     engine: EngineSection = field(default_factory=EngineSection)
@@ -66,7 +70,14 @@ def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[
     used = tuple(dict.fromkeys([*options.loras, *(lora.name for lora in tagged)]))
     offer = replace(offer, sizes=sizes, loras=used)
     files = {name: Path(model.loras[name]) for name in used}
-    return replace(spec, offer=offer, loras=files, lora_rank=0), offer
+    nets = {} if options.controlnet is None else {name_of_net(options.controlnet): options.controlnet}
+    offer = replace(offer, controlnets=tuple(nets))
+    return replace(spec, offer=offer, loras=files, lora_rank=0, controlnets=nets), offer
+
+
+def name_of_net(source: str) -> str:
+    """Return the name of a ControlNet in recipes: that of its folder or file, or of its repository."""
+    return Path(source).stem
 
 
 def recipe_of(options: Options, offer: Offer) -> Recipe:

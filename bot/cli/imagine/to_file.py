@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.cli.imagine.options import Options, recipe_of, spec_and_offer
+from bot.cli.imagine.options import Options, name_of_net, recipe_of, spec_and_offer
 from bot.delivery.pictures import combine
 from bot.domain.errors import PictureUnsigned
 from bot.domain.jobs import Recipe
@@ -20,7 +20,7 @@ from bot.provenance.signing import Signing
 from sdjax_engine.config import Dtype, EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import Image, Progress, Request
+from sdjax_engine.request import ControlType, Image, Progress, Request
 
 MAX_FILE_NUMBER = 10_000
 OnSteps = Callable[[int, int], None]
@@ -109,8 +109,18 @@ def imagine(
 
 
 def _with_pictures(request: Request, options: Options) -> Request:
-    init_image, mask_image = (file.read_bytes() if file else None for file in (options.image, options.mask))
-    return replace(request, init_image=init_image, mask_image=mask_image)
+    files = options.image, options.mask, options.control
+    init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
+    request = replace(request, init_image=init_image, mask_image=mask_image)
+    if control_image is None or options.controlnet is None:
+        return request
+    return replace(
+        request,
+        control_image=control_image,
+        controlnet=name_of_net(options.controlnet),
+        control_type=ControlType(options.control_type),
+        control_strength=options.control_strength,
+    )
 
 
 def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import PIL.Image
 import pytest
 from checkpoint_files import original_form, write_original
-from checkpoints import make_tiny_checkpoint
+from checkpoints import make_tiny_checkpoint, make_tiny_controlnet
 from lora_files import write_three
 from manifests import read_manifest
 
@@ -133,6 +133,24 @@ def test_a_picture_is_started_from_masked_and_enlarged_and_names_a_signed_start_
     [actions] = [each["data"]["actions"] for each in found.manifest["assertions"]]
     assert [action["action"] for action in actions] == ["c2pa.opened", "c2pa.edited"]
     assert actions[1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
+
+
+def test_a_picture_keeps_the_composition_of_a_control_picture_by_a_controlnet_that_is_named(
+    imagine: Imagine, tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unet, vae = (json.loads((tiny_checkpoint / part / "config.json").read_text()) for part in ("unet", "vae"))
+    widths = [8] * len(vae["block_out_channels"])
+    make_tiny_controlnet(tmp_path / "canny", unet=unet, conditioning_embedding_out_channels=widths)
+    PIL.Image.new("RGB", (96, 64), "navy").save(tmp_path / "drawing.png")
+    quick = ("--steps", "2", "--seed", "7", "--size", "64x64")
+    control = ("--control", "drawing.png", "--controlnet", "canny", "--control-type", "picture")
+    for name, how in (("plain", ()), ("held", control), ("weak", (*control, "--control-strength", "0"))):
+        assert imagine(PROMPT, *quick, *how, "-o", f"{name}.png") == 0, capsys.readouterr().err
+    assert not np.array_equal(pixels(tmp_path / "plain.png"), pixels(tmp_path / "held.png"))
+    assert np.array_equal(pixels(tmp_path / "plain.png"), pixels(tmp_path / "weak.png"))
+    with PIL.Image.open(tmp_path / "held.png") as held:
+        recipe = json.loads(held.info["sdjax"])["request"]
+    assert (recipe["controlnet"], recipe["control_type"]) == ("canny", "picture")
 
 
 def test_only_what_the_picture_needs_is_compiled(
