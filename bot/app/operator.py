@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from bot.backup import Made, Restored, make_backup, restore_backup
 from bot.config import Config
-from bot.config.operators import UsageConfig
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.time_units import HOUR_SECONDS
 from bot.files import Artifacts, Files
@@ -26,7 +25,7 @@ from bot.store import Store
 from bot.store.database.opening import connect_database, has_tables, make_database
 from bot.store.database.upgrade import level
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, By
-from bot.store.rows.device_time import Grouping, Sum
+from bot.store.rows.device_time import Grouping, Usage, priced
 from bot.store.rows.hashes import Blocked
 from bot.store.rows.restrictions import Restriction, Scope
 
@@ -162,43 +161,14 @@ async def _known_by(store: Store, picture: Looks) -> Kind | None:
     return Kind.KNOWN if await store.known.painted_anywhere(picture.hashes) else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """The pictures of one group, the seconds of devices, and their cost; None where a price is missing."""
-
-    group: tuple[str | int, ...]
-    pictures: int
-    device_seconds: float
-    cost: float | None
-
-
 def usage_now(
     config: Config, by: Sequence[Grouping], *, since: date | None, until: date | None
 ) -> list[Usage]:
     """Return the usage by these groupings."""
     sums = in_store(config, lambda store: store.device_time.sums(by, since=since, until=until))
-    found = priced(sums, config.usage)
+    found = priced(sums, config.usage.price)
     # By day: in the order of days. Otherwise the largest use comes first.
     return found if Grouping.DAY in by else sorted(found, key=lambda each: -each.device_seconds)
-
-
-def priced(sums: Sequence[Sum], config: UsageConfig) -> list[Usage]:
-    """Add the sums of each group over the classes of accelerators, and price them; in the order of `sums`."""
-    groups: dict[tuple[str | int, ...], list[Sum]] = {}
-    for each in sums:
-        groups.setdefault(each.group, []).append(each)
-    return [_priced(group, parts, config) for group, parts in groups.items()]
-
-
-def _priced(group: tuple[str | int, ...], parts: Sequence[Sum], config: UsageConfig) -> Usage:
-    prices = [config.price(part.accelerator) for part in parts]
-    costs = [price * part.seconds / HOUR_SECONDS for price, part in zip(prices, parts, strict=True)]
-    return Usage(
-        group=group,
-        pictures=sum(part.pictures for part in parts),
-        device_seconds=sum(part.seconds for part in parts),
-        cost=sum(costs) if all(prices) else None,
-    )
 
 
 def back_up_now(config: Config, place: Path, *, keep: int | None) -> Made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
@@ -12,10 +13,12 @@ from bot.app.queue import Queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import Artifacts
+from bot.front.services.from_configuration import operator_of
 from bot.page.discord_api import opened
 from bot.page.house import House
 from bot.page.members import Members
 from bot.page.server import serving
+from bot.page.settings import settings_of
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.store import Store
 from bot.telemetry.metrics import Metrics
@@ -49,6 +52,8 @@ async def _open(
         usage=config.usage,
         notes=functools.partial(notes, store),
         checks=checks,
+        settings=settings_of(config, os.environ),
+        operator_says=operator_of(config).said(1.0),
         discord=discord,
         members=None if discord is None else Members(discord),
     )

@@ -17,8 +17,8 @@ from bot.cli.terminal import hand_over, say
 from bot.telemetry.log import escaped
 
 if TYPE_CHECKING:
-    from bot.app.operator import Usage
     from bot.config.operators import UsageConfig
+    from bot.store.rows.device_time import Usage
 
 GROUPINGS = ("day", "person", "server", "model", "accelerator")
 NO_PRICE = "no price"

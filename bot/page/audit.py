@@ -36,11 +36,12 @@ def changes(
     old, new = before or {}, after or {}
     for key in {**old, **new}:
         if old.get(key) != new.get(key):
-            yield key, _text(old.get(key)), _text(new.get(key))
+            yield key, text_of(old.get(key)), text_of(new.get(key))
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a value as a short text; empty for None."""
     if value is None:
         return ""
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return text if len(text) <= MOST_VALUE else text[: MOST_VALUE - 1] + "…"

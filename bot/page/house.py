@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.files.artifacts import Artifacts
 from bot.membership.processes import Processes
+from bot.moderation.policy import Said
 from bot.page.discord_api import DiscordApi
 from bot.page.members import Members
 from bot.store import Store
@@ -18,10 +19,20 @@ Notes = Callable[[], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
-    """Everything that a view may read. `checks` are those of the process that serves the page.
+class Setting:
+    """A key of the configuration, its value without secrets, and who says it: see `settings_of`."""
 
-    Without `discord` nobody logs in with Discord; `members` knows the people of its servers.
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """Everything that a view may read. `checks` and `settings` are those of the process that serves the page.
+
+    `operator_says` are the operator's policy and bounds. Without `discord` nobody logs in with Discord;
+    `members` knows the people of its servers.
     """
 
     store: Store
@@ -30,6 +41,8 @@ class House:
     usage: UsageConfig
     notes: Notes
     checks: Mapping[str, Check] = field(default_factory=dict)
+    settings: Sequence[Setting] = ()
+    operator_says: Sequence[Said] = ()
     discord: DiscordApi | None = None
     members: Members | None = None
 

@@ -25,7 +25,7 @@ from bot.domain.errors import (
     UnknownJob,
     UnreadableJob,
 )
-from bot.page import audit, deliveries, failures, gallery, queue, usage, wall, well, workers
+from bot.page import audit, gallery, operations, queue, settings, usage, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
@@ -72,15 +72,15 @@ VIEWS = (
     View(
         name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
     ),
-    View(name="workers", read=workers.read, right=Right.OPERATIONS, keys=("role",)),
+    View(name="workers", read=operations.read_workers, right=Right.OPERATIONS, keys=("role",)),
     View(
         name="failures",
-        read=failures.read,
+        read=operations.read_failures,
         right=Right.OPERATIONS,
         keys=("period", "ask", "role"),
         fresh_seconds=10.0,
     ),
-    View(name="deliveries", read=deliveries.read, right=Right.OPERATIONS, keys=("kind",)),
+    View(name="deliveries", read=operations.read_deliveries, right=Right.OPERATIONS, keys=("kind",)),
     View(
         name="audit",
         read=audit.read,
@@ -88,6 +88,8 @@ VIEWS = (
         keys=("server", "person", "act", "before"),
         fresh_seconds=5.0,
     ),
+    View(name="policies", read=settings.read_policies, right=Right.POLICIES, keys=("server",)),
+    View(name="configuration", read=settings.read_configuration, right=Right.OPERATE, fresh_seconds=60.0),
     View(name="usage", read=usage.read, right=Right.OPERATIONS, fresh_seconds=60.0),
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
@@ -431,7 +433,7 @@ class _Pages:
 
     async def _retry_cause(self, request: web.Request, viewer: Viewer) -> web.Response:
         form = await form_of(request)
-        await failures.retry(self._house, form, viewer.user_id)
+        await operations.retry(self._house, form, viewer.user_id)
         return self._changed(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
 
     async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:

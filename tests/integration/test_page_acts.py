@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from page_site import Site, enqueue, press, shown, site
 from recipes import recipe
 from stores import TTL
 
+from bot.config import Config
 from bot.domain.jobs import State
-from bot.store.rows.audit import Act
+from bot.moderation.policy import Policy, Said
+from bot.page.settings import read_policies, settings_of
+from bot.store.moderation.policies import PolicyScope
+from bot.store.rows.audit import Act, By
 
 __all__ = ["site"]
 
@@ -57,3 +63,30 @@ async def test_a_worker_is_drained_and_let_go_on(site: Site) -> None:
     assert "Finish and claim nothing more" in await press(site, "/workers/drain", worker="one")
     acts = [entry.act for entry in await site.store.moderation.entries(0, limit=9)]
     assert acts == [Act.UNDRAIN, Act.DRAIN]
+
+
+async def test_a_policy_is_shown_with_what_holds_and_why(site: Site) -> None:
+    by = By(actor_id=7, guild_id=21)
+    await site.store.policies.put(PolicyScope.SERVER, 21, {"steps": 60, "paint": True}, by)
+    await site.store.policies.put(PolicyScope.CHANNEL, 5, {"steps": 80}, by)
+    bound = Said(scope=PolicyScope.BOUND, policy=Policy(steps=70))
+    house = replace(site.house, operator_says=(bound,))
+    tables = (await read_policies(house, {"server": "21"}))["tables"]
+    found = {(own.scope.value, key): line for own, lines in tables for key, *line in lines}
+    assert found["server", "steps"] == ["60", "60", ["server"]]
+    assert found["channel", "steps"] == ["80", "70", ["channel", "bound"]]
+    assert ("channel", "paint") not in found
+    assert "the server" in await shown(site, "/policies?server=21", "Because of")
+
+
+def test_a_setting_tells_where_its_value_comes_from_and_never_a_secret() -> None:
+    document = {"queue": {"database": "postgresql+asyncpg://bot:hush@db/x", "lease_seconds": 99.0}}
+    environ = {"SDJAX__LOG__LEVEL": "debug", "SDJAX__MODELS__0__NAME": "demo"}
+    config = Config.parse({**document, "log": {"level": "debug"}})
+    found = {each.key: (each.value, each.source) for each in settings_of(config, environ)}
+    assert found["queue.lease_seconds"] == ("99.0", "file")
+    assert found["log.level"] == ("debug", "environment")
+    assert found["log.format"] == ("text", "default")
+    assert found["models.0.name"] == ("demo", "environment")
+    assert found["queue.database"][1] == "file"
+    assert "hush" not in str(found)

@@ -253,6 +253,8 @@ TABLE = {
     "GET /failures": (OPERATIONS, OPERATIONS),
     "GET /deliveries": (OPERATIONS, OPERATIONS),
     "GET /audit": (LOGGED_IN - {"member"}, OPERATIONS),
+    "GET /policies": (OPERATIONS | {"manager"}, OPERATIONS),
+    "GET /configuration": ({"operator"}, {"operator"}),
     "GET /usage": (OPERATIONS, OPERATIONS),
     "GET /jobs/{job}": (LOGGED_IN - {"member"}, OPERATIONS),
     "POST /jobs/{job}/cancel": (IN_SERVER, {"operator"}),

@@ -10,11 +10,10 @@ import pytest
 from recipes import origin, recipe
 from test_cli import run
 
-from bot.app.operator import Usage, priced
 from bot.cli.usage import table
 from bot.config.operators import UsageConfig
 from bot.store import Store
-from bot.store.rows.device_time import Spent, Sum
+from bot.store.rows.device_time import Spent, Sum, Usage, priced
 
 PRICES = UsageConfig(price_per_device_hour=2.0, prices={"tpu": 8.0}, currency="EUR")
 SUMS = [
@@ -25,37 +24,40 @@ SUMS = [
 
 
 def test_classes_have_their_own_prices_and_their_sums_are_one_row() -> None:
-    assert priced(SUMS, PRICES) == [
+    assert priced(SUMS, PRICES.price) == [
         Usage(group=("demo",), pictures=5, device_seconds=2700.0, cost=3.0),
         Usage(group=("wide",), pictures=1, device_seconds=36.0, cost=pytest.approx(0.02)),
     ]
 
 
 def test_a_group_with_a_class_without_a_price_has_no_cost() -> None:
-    assert [each.cost for each in priced(SUMS, UsageConfig(prices={"tpu": 8.0}))] == [None, None]
+    assert [each.cost for each in priced(SUMS, UsageConfig(prices={"tpu": 8.0}).price)] == [None, None]
 
 
 def test_the_table_has_a_sum_and_costs_only_where_there_are_any() -> None:
-    assert table(["model"], priced(SUMS, PRICES), PRICES) == [
+    assert table(["model"], priced(SUMS, PRICES.price), PRICES) == [
         "model   pictures  device hours  cost EUR",
         "demo           5        0.7500      3.00",
         "wide           1        0.0100      0.02",
         "in all         6        0.7600      3.02",
     ]
-    assert table(["model"], priced(SUMS, UsageConfig()), UsageConfig())[0] == "model   pictures  device hours"
+    assert (
+        table(["model"], priced(SUMS, UsageConfig().price), UsageConfig())[0]
+        == "model   pictures  device hours"
+    )
     assert table(["day", "model"], [], UsageConfig())[1].split() == ["in", "all", "0", "0.0000"]
 
 
 def test_the_table_says_where_a_price_is_missing() -> None:
     of_one_class = UsageConfig(prices={"cpu": 2.0})
-    assert table(["model"], priced(SUMS, of_one_class), of_one_class) == [
+    assert table(["model"], priced(SUMS, of_one_class.price), of_one_class) == [
         "model   pictures  device hours           cost",
         "demo           5        0.7500       no price",
         "wide           1        0.0100           0.02",
         "in all         6        0.7600  at least 0.02",
     ]
     of_none = UsageConfig(prices={"NVIDIA H100 80GB HBM3": 2.9})
-    rows = table(["model"], priced(SUMS, of_none), of_none)
+    rows = table(["model"], priced(SUMS, of_none.price), of_none)
     assert [row.endswith("  no price") for row in rows] == [False, True, True, True]
 
 

@@ -21,11 +21,7 @@ def configured_services(config: Config, keywords: Keywords | None) -> dict[str, 
     """Return the values by their names in `Services`; `keywords` are those of the configured file, if any."""
     return {
         "caps": _caps(config),
-        "operator": Operator(
-            policy=policy_from(config.policy.said),
-            bounds=policy_from(config.policy.bounds.said),
-            weights={role.role: role.weight for role in config.queue.roles},
-        ),
+        "operator": operator_of(config),
         "styles": _styles(config),
         "keywords": keywords,
         "limits": config.limits,
@@ -39,6 +35,15 @@ def configured_services(config: Config, keywords: Keywords | None) -> dict[str, 
         "label": config.provenance.told,
         "host_permission": config.sessions.host_permission,
     }
+
+
+def operator_of(config: Config) -> Operator:
+    """Return what the operator says of what is allowed."""
+    return Operator(
+        policy=policy_from(config.policy.said),
+        bounds=policy_from(config.policy.bounds.said),
+        weights={role.role: role.weight for role in config.queue.roles},
+    )
 
 
 def rates_of(config: Config) -> Rates:

@@ -8,7 +8,7 @@ Beside them are the means of how long an image of each lane runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
+from bot.domain.time_units import HOUR_SECONDS
 from bot.store.database.database import Verbs, add_new, insert, of_row
 from bot.store.tables.fleet import class_run_times, device_time
 from bot.store.tables.queue import images, jobs, run_times
@@ -264,3 +265,35 @@ async def _record(
         return
     moved = {name: table.c[name] + _NEWEST * (value - table.c[name]) for name, value in newest.items()}
     await connection.execute(sa.update(table).where(mine).values(moved))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """The pictures of one group, the seconds of devices, and their cost; None where a price is missing."""
+
+    group: tuple[str | int, ...]
+    pictures: int
+    device_seconds: float
+    cost: float | None
+
+
+def priced(sums: Sequence[Sum], price: Callable[[str], float]) -> list[Usage]:
+    """Add the sums of each group over the classes of accelerators, and price them; in the order of `sums`.
+
+    `price` is that of an hour of one device of a class, 0 where it is unknown.
+    """
+    groups: dict[tuple[str | int, ...], list[Sum]] = {}
+    for each in sums:
+        groups.setdefault(each.group, []).append(each)
+    return [_priced(group, parts, price) for group, parts in groups.items()]
+
+
+def _priced(group: tuple[str | int, ...], parts: Sequence[Sum], price: Callable[[str], float]) -> Usage:
+    prices = [price(part.accelerator) for part in parts]
+    costs = [each * part.seconds / HOUR_SECONDS for each, part in zip(prices, parts, strict=True)]
+    return Usage(
+        group=group,
+        pictures=sum(part.pictures for part in parts),
+        device_seconds=sum(part.seconds for part in parts),
+        cost=sum(costs) if all(prices) else None,
+    )

@@ -1,22 +1,35 @@
-"""The failed images of the last days, by cause, and their second try."""
+"""What operators look after: workers, failed pictures and their second try, messages on their way."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from bot.domain.errors import UnknownJob
+from bot.domain.outbox import Outgoing
 from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.page.house import House
 from bot.page.rights import rights_of
 from bot.store.operations.failures import LOOKED_AT
 
+MOST_MESSAGES = 50
 MOST_RETRIED = 200
 PERIODS = {"hour": HOUR_SECONDS, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
 
 
-async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
+async def read_workers(house: House, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the workers, the living processes, and the demand by lane."""
+    store = house.store
+    workers, living, demand = await asyncio.gather(
+        store.workers.now(), house.processes.living(), store.demands.rows()
+    )
+    of_name = {process.name: process for process in living}
+    return {"workers": workers, "processes": of_name, "demand": demand, "rights": rights_of(query["role"])}
+
+
+async def read_failures(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the causes of the chosen period, a day if none is chosen, and how many requests `ask` is about.
 
     `ask` is a cause that may be tried again.
@@ -42,3 +55,13 @@ async def retry(house: House, form: Mapping[str, object], actor_id: int) -> None
 def _period(query: Mapping[str, str]) -> str:
     period = query.get("period", "")
     return period if period in PERIODS else "day"
+
+
+async def read_deliveries(house: House, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the counts of every kind, and the messages of the chosen one that are due longest."""
+    kinds = [kind.value for kind in Outgoing]
+    kind = query.get("kind", "")
+    kind = kind if kind in kinds else Outgoing.RESULT.value
+    waiting = {each.kind: each for each in await house.store.messages.waiting()}
+    messages = await house.store.messages.unsent(Outgoing(kind), limit=MOST_MESSAGES)
+    return {"kinds": kinds, "kind": kind, "waiting": waiting, "messages": messages}
