@@ -36,9 +36,10 @@ class Filled:
         take: bool = False,
     ) -> None:
         self.blueprint = Blueprint(lambda: layout_of(kind(config, dtype=jnp.dtype(dtype))))
-        theirs = dict(reference.named_parameters())
+        stored, theirs = reference.state_dict(), dict(reference.named_parameters())
+        theirs |= {name: stored[name] for name, _ in reference.named_buffers() if name in stored}
         wanted = self.blueprint.layout.parameters
-        assert wanted.keys() == theirs.keys()
+        assert wanted.keys() == {name for name, each in theirs.items() if each.is_floating_point()}
         self.parameters: Parameters = {}
         for name, parameter in wanted.items():
             tensor = arrange(theirs[name].detach().numpy(), parameter.shape, parameter.leaf)

@@ -36,7 +36,10 @@ class AutoencoderKL(nnx.Module):
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
-        values = settle_vae_config(config)
+        self.build(settle_vae_config(config), dtype)
+
+    def build(self, values: Config, dtype: DTypeLike) -> None:
+        """Make the layers of a settled configuration."""
         style = ResnetStyle(
             dtype=dtype,
             groups=values["norm_num_groups"],
@@ -46,7 +49,8 @@ class AutoencoderKL(nnx.Module):
         )
         latent = values["latent_channels"]
         self.encoder = VaeEncoder(values, style)
-        self.decoder = VaeDecoder(values, style)
+        of_decoder = values.get("decoder_block_out_channels") or values["block_out_channels"]
+        self.decoder = VaeDecoder({**values, "block_out_channels": of_decoder}, style)
         self.quant_conv = linear(2 * latent, 2 * latent, style) if values["use_quant_conv"] else None
         self.post_quant_conv = linear(latent, latent, style) if values["use_post_quant_conv"] else None
         self.dtype = dtype

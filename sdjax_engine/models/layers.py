@@ -158,6 +158,13 @@ class RMSNorm(nnx.Module):
         return (x * factor * along_last(self.scale, x)).astype(self.dtype)
 
 
+def normalised(x: Array, eps: float) -> Array:
+    """Return `x` (..., width) less its mean, with a variance of 1, over the last axis; both in float32."""
+    wide = x.astype(jnp.float32)
+    centred = wide - wide.mean(-1, keepdims=True)
+    return (centred * jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + eps)).astype(x.dtype)
+
+
 class GroupNorm(nnx.Module):
     """Normalises groups of channels over the pixels of each picture; statistics in float32.
 
@@ -287,9 +294,10 @@ class TimestepEmbedding(nnx.Module):
         shared: Shared,
         *,
         guidance_width: int | None = None,
+        bias: bool = True,
     ) -> None:
-        self.linear_1 = linear(width_in, width, shared)
-        self.linear_2 = linear(width, width, shared)
+        self.linear_1 = linear(width_in, width, shared, bias=bias)
+        self.linear_2 = linear(width, width, shared, bias=bias)
         self.cond_proj = (
             None if guidance_width is None else linear(guidance_width, width_in, shared, bias=False)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -32,12 +34,23 @@ class Qwen3Model(nnx.Module):
         A state depends on its own and on earlier tokens only, so that padding behind a text changes nothing.
         The reference masks padding too, which changes the states of padding alone.
         """
+        return self.states(input_ids, (len(self.layers),))[0]
+
+    def states(
+        self, input_ids: Array, after: Sequence[int], *, lengths: Array | None = None
+    ) -> tuple[Array, ...]:
+        """Return the states after these numbers of layers, (n, length, width) each.
+
+        With `lengths` (n,) no token attends to padding, so that the states of padding are the reference's
+        too.
+        """
         x = self.embed_tokens(input_ids)
         positions = jnp.arange(input_ids.shape[-1], dtype=jnp.float32)
         rotation = rotation_of_halves(positions[None, :, None] * frequencies(self.of_a_head, self.theta))
-        for layer in self.layers:
-            x = layer(x, rotation)
-        return x
+        found = {0: x}
+        for number, layer in enumerate(self.layers, start=1):
+            found[number] = x = layer(x, rotation, lengths)
+        return tuple(found[number] for number in after)
 
 
 class Qwen3DecoderLayer(nnx.Module):
@@ -50,8 +63,8 @@ class Qwen3DecoderLayer(nnx.Module):
         self.post_attention_layernorm = RMSNorm(width, shared, eps=eps)
         self.mlp = Qwen3MLP(width, values["intermediate_size"], shared)
 
-    def __call__(self, x: Array, rotation: Rotation) -> Array:
-        x = x + self.self_attn(self.input_layernorm(x), rotation)
+    def __call__(self, x: Array, rotation: Rotation, lengths: Array | None) -> Array:
+        x = x + self.self_attn(self.input_layernorm(x), rotation, lengths)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -70,11 +83,12 @@ class Qwen3Attention(nnx.Module):
         self.q_norm = RMSNorm(of_a_head, shared, eps=values["rms_norm_eps"])
         self.k_norm = RMSNorm(of_a_head, shared, eps=values["rms_norm_eps"])
 
-    def __call__(self, x: Array, rotation: Rotation) -> Array:
+    def __call__(self, x: Array, rotation: Rotation, lengths: Array | None) -> Array:
         queries, keys, values = map(self.split, (self.q_proj(x), self.k_proj(x), self.v_proj(x)))
         queries = turn_halves(self.q_norm(queries), rotation)
         keys = turn_halves(self.k_norm(keys), rotation)
-        for_all = KeyValues(*(jnp.repeat(each, self.sharing, axis=2) for each in (keys, values)))
+        keys, values = (jnp.repeat(each, self.sharing, axis=2) for each in (keys, values))
+        for_all = KeyValues(keys, values, lengths)
         return self.o_proj(attend(queries, for_all, causal=True).reshape(*x.shape[:-1], -1))
 
     def split(self, x: Array) -> Array:

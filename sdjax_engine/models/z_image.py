@@ -21,7 +21,8 @@ from jax.typing import DTypeLike
 from sdjax_engine.models.attention import attend
 from sdjax_engine.models.config import PATCH, Config, settle_z_image_config
 from sdjax_engine.models.cross_attention_inputs import KeyValues
-from sdjax_engine.models.layers import RMSNorm, Shared, linear, parameter, timestep_sinusoids
+from sdjax_engine.models.layers import RMSNorm, Shared, linear, normalised, parameter, timestep_sinusoids
+from sdjax_engine.models.patches import patches_of, picture_of
 from sdjax_engine.models.rotary import Rotation, frequencies, rotation_of_neighbours, turn_neighbours
 
 PADDING = 32
@@ -93,7 +94,7 @@ class ZImageTransformer2DModel(nnx.Module):
         """
         _, height, width, _ = sample.shape
         grid = height // PATCH, width // PATCH
-        x = self.all_x_embedder[FORM](patches_of(sample.astype(self.dtype)))
+        x = self.all_x_embedder[FORM](patches_of(sample.astype(self.dtype), PATCH))
         x = padded_with(self.x_pad_token[...], x, -x.shape[1] % PADDING)
         time = self.t_embedder(times * self.t_scale)
         of_picture = self.rotation_of_picture(grid, caption.lengths, x.shape[1])
@@ -103,7 +104,7 @@ class ZImageTransformer2DModel(nnx.Module):
         for block in self.layers:
             joint = block(joint, rotation, lengths=lengths, time=time)
         patches = self.all_final_layer[FORM](joint[:, : grid[0] * grid[1]], time)
-        return picture_of(patches, grid)
+        return picture_of(patches, grid, PATCH)
 
     def joined(self, x: Array, of_picture: Rotation, caption: Caption) -> tuple[Array, Rotation, Array]:
         """Return the picture's tokens and the caption's as one sequence, its rotation and its lengths."""
@@ -145,20 +146,6 @@ class ZImageTransformer2DModel(nnx.Module):
 def time_width(width: int) -> int:
     """Return the width of the embedding of times, in a network of this width."""
     return min(width, MOST_TIME_WIDTH)
-
-
-def patches_of(sample: Array) -> Array:
-    """Return the patches of `sample` (n, h, w, channels), (n, patches, values), channels fastest."""
-    n, height, width, channels = sample.shape
-    x = sample.reshape(n, height // PATCH, PATCH, width // PATCH, PATCH, channels)
-    return x.transpose(0, 1, 3, 2, 4, 5).reshape(n, -1, PATCH * PATCH * channels)
-
-
-def picture_of(patches: Array, grid: tuple[int, int]) -> Array:
-    """Undo `patches_of`, for patches in a grid of this many rows and columns."""
-    rows, columns = grid
-    x = patches.reshape(len(patches), rows, columns, PATCH, PATCH, -1).transpose(0, 1, 3, 2, 4, 5)
-    return x.reshape(len(patches), rows * PATCH, columns * PATCH, -1)
 
 
 def padded_with(token: Array, x: Array, count: int) -> Array:
@@ -260,7 +247,4 @@ class FinalLayer(nnx.Module):
     def __call__(self, x: Array, time: Array) -> Array:
         """Return `(n, length, width_out)` of `x` (n, length, width) and `time` (n, width of the time)."""
         scale = 1 + self.adaLN_modulation[1](jax.nn.silu(time))[:, None]
-        wide = x.astype(jnp.float32)
-        centred = wide - wide.mean(-1, keepdims=True)
-        factor = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + FINAL_EPS)
-        return self.linear((centred * factor).astype(self.dtype) * scale)
+        return self.linear(normalised(x, FINAL_EPS) * scale)

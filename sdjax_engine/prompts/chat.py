@@ -20,7 +20,9 @@ from sdjax_engine.prompts.tokenizer_files import read_bpe, read_tokenizer_settin
 BEGIN, FINISH, PAD = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 BEFORE = f"{BEGIN}user\n"
 AFTER = f"{FINISH}\n{BEGIN}assistant\n"
-"""Around a prompt; without a block of thoughts, which a model that does not think would begin with."""
+"""Around a prompt."""
+NO_THOUGHTS = "<think>\n\n</think>\n\n"
+"""Behind the template of a model that is asked not to think."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +42,18 @@ class ChatTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatTokenizer:
-    """A byte-level tokenizer whose texts are messages. `size` is the largest id plus one."""
+    """A byte-level tokenizer whose texts are messages. `size` is the largest id plus one.
+
+    With `thinks` the model may begin with thoughts, otherwise an empty block of them follows the message.
+    """
 
     size: int
     pad_id: int
     bpe: tokenizers.Tokenizer = field(repr=False)
+    thinks: bool = True
 
     @classmethod
-    def load(cls, folder: Path) -> ChatTokenizer:
+    def load(cls, folder: Path, *, thinks: bool = True) -> ChatTokenizer:
         """Read a folder with tokenizer.json; raises UnreadableCheckpoint."""
         if not (folder / "tokenizer.json").is_file():
             raise UnreadableCheckpoint(f"{folder} holds no tokenizer.json.")
@@ -55,12 +61,13 @@ class ChatTokenizer:
         pad = special_token(settings, "pad_token", PAD)
         bpe = read_bpe(folder, settings, unknown=pad, special=(BEGIN, FINISH, pad))
         vocabulary = bpe.get_vocab()
-        return cls(size=1 + max(vocabulary.values()), pad_id=vocabulary[pad], bpe=bpe)
+        return cls(size=1 + max(vocabulary.values()), pad_id=vocabulary[pad], bpe=bpe, thinks=thinks)
 
     def tokens(self, prompt: str, *, length: int) -> ChatTokens:
         """Return `prompt` in its template as `length` ids; a longer text is cut, template included."""
-        encoding = self.bpe.encode(f"{BEFORE}{prompt}{AFTER}")
-        around = len(self.bpe.encode(f"{BEFORE}{AFTER}").ids)
+        after = AFTER if self.thinks else AFTER + NO_THOUGHTS
+        encoding = self.bpe.encode(f"{BEFORE}{prompt}{after}")
+        around = len(self.bpe.encode(f"{BEFORE}{after}").ids)
         ids = np.full(length, self.pad_id, np.int32)
         ids[: len(encoding.ids)] = encoding.ids[:length]
         first_lost = encoding.offsets[length][0] if len(encoding.ids) > length else len(BEFORE) + len(prompt)

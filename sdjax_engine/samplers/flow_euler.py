@@ -11,6 +11,7 @@ from sdjax_engine.samplers.schedules import Array, Off, SigmaConfig
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Prediction, Table
 
 PIXELS_OF_A_TOKEN = 16 * 16
+MOST_TOKENS_OF_PLANE = 4300
 
 
 class FlowEuler(SigmaConfig):
@@ -31,8 +32,9 @@ class FlowEuler(SigmaConfig):
     """The σ before the shift: from 1 to the shifted σ of the first timestep, or evenly from 1 to 1/n."""
     strength_rounds_up: bool = False
     """How many steps a start picture leaves where its strength gives no whole number."""
-    mu: Literal["linear"] | None = None
-    """The parameter of a dynamic shift: on the line through both `_shift`s at both `_image_seq_len`s."""
+    mu: Literal["linear", "empirical"] | None = None
+    """The parameter of a dynamic shift: on the line through both `_shift`s at both `_image_seq_len`s, or
+    FLUX.2's, which depends on the number of steps too."""
     use_dynamic_shifting: bool = False
     time_shift_type: Literal["exponential", "linear"] = "exponential"
     base_shift: float = 0.5
@@ -49,15 +51,19 @@ class FlowEuler(SigmaConfig):
             raise ValueError("the pipeline gives no shift for the picture's size")
         return dynamic
 
-    def sized(self, pixels: int) -> Self:
+    def sized(self, pixels: int, num_inference_steps: int) -> Self:
         """Return the settings with the shift for this size as a static one, which has the same formula."""
         if not self.use_dynamic_shifting:
             return self
-        tokens = np.float64(self.max_image_seq_len - self.base_image_seq_len)
-        slope = (self.max_shift - self.base_shift) / tokens
-        mu = self.base_shift + slope * (pixels / PIXELS_OF_A_TOKEN - self.base_image_seq_len)
+        tokens = np.float64(pixels) / PIXELS_OF_A_TOKEN
+        mu = empirical_mu(tokens, num_inference_steps) if self.mu == "empirical" else self._linear_mu(tokens)
         shift = np.exp(mu) if self.time_shift_type == "exponential" else mu
         return self.model_copy(update={"shift": float(shift)})
+
+    def _linear_mu(self, tokens: np.float64) -> np.float64:
+        span = np.float64(self.max_image_seq_len - self.base_image_seq_len)
+        slope = (self.max_shift - self.base_shift) / span
+        return self.base_shift + slope * (tokens - self.base_image_seq_len)
 
     def steps_left(self, num_inference_steps: int, strength: float) -> int:
         """Return how many of the steps a start picture of this strength leaves."""
@@ -96,3 +102,13 @@ class FlowEuler(SigmaConfig):
             return Evaluation(level=level, t=t, p=1.0, q=-sigma, x=Mix(h=[1 - goal], z=goal))
         x = Mix(x=1.0, h=[goal - sigma])
         return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, prediction=Prediction.FLOW)
+
+
+def empirical_mu(tokens: np.float64, num_inference_steps: int) -> np.float64:
+    """Return FLUX.2's parameter of the shift: a plane over tokens and steps, above 4300 tokens a line."""
+    of_200 = 0.00016927 * tokens + 0.45666666
+    if tokens > MOST_TOKENS_OF_PLANE:
+        return of_200
+    of_10 = 8.73809524e-05 * tokens + 1.89833333
+    slope = (of_10 - of_200) / 190
+    return of_200 + slope * (200 - num_inference_steps)

@@ -94,9 +94,9 @@ class SchedulerConfig(BaseModel):
         left = max(1, self.steps_left(num_inference_steps, strength))
         return _table(self, num_inference_steps, num_inference_steps - left, pixels).on_picture()
 
-    def sized(self, pixels: int) -> Self:
-        """Return the settings for pictures of so many pixels: these, unless the schedule depends on them."""
-        del pixels
+    def sized(self, pixels: int, num_inference_steps: int) -> Self:
+        """Return the settings for so many pixels and steps: these, unless its shift depends on them."""
+        del pixels, num_inference_steps
         return self
 
     def steps_left(self, num_inference_steps: int, strength: float) -> int:
@@ -114,7 +114,7 @@ class SchedulerConfig(BaseModel):
 def _table(config: SchedulerConfig, num_inference_steps: int, begin: int, pixels: int) -> Table:
     # The table raises for values that are not finite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return config.sized(pixels).table(num_inference_steps, begin=begin)
+        return config.sized(pixels, num_inference_steps).table(num_inference_steps, begin=begin)
 
 
 def unchosen_keys(scheduler_config: Mapping[str, Any]) -> list[str]:

@@ -41,21 +41,22 @@ def reference(folder: Path) -> Qwen2Tokenizer:
     return Qwen2Tokenizer.from_pretrained(folder)
 
 
-def theirs(reference: Qwen2Tokenizer, prompt: str) -> tuple[list[int], int]:
+def theirs(reference: Qwen2Tokenizer, prompt: str, *, thinks: bool = True) -> tuple[list[int], int]:
     text = reference.apply_chat_template(
         [{"role": "user", "content": prompt}],
         tokenize=False,
         add_generation_prompt=True,
-        enable_thinking=True,
+        enable_thinking=thinks,
     )
     found = reference(text, padding="max_length", truncation=True, max_length=LENGTH)
     return found.input_ids, sum(found.attention_mask)
 
 
+@pytest.mark.parametrize("thinks", [True, False])
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_ids_are_the_references(prompt: str, folder: Path, reference: Qwen2Tokenizer) -> None:
-    tokens = ChatTokenizer.load(folder).tokens(prompt, length=LENGTH)
-    assert (tokens.ids.tolist(), tokens.length) == theirs(reference, prompt)
+def test_ids_are_the_references(prompt: str, thinks: bool, folder: Path, reference: Qwen2Tokenizer) -> None:
+    tokens = ChatTokenizer.load(folder, thinks=thinks).tokens(prompt, length=LENGTH)
+    assert (tokens.ids.tolist(), tokens.length) == theirs(reference, prompt, thinks=thinks)
 
 
 def test_ids_of_any_text_are_the_references(folder: Path, reference: Qwen2Tokenizer) -> None:
@@ -73,7 +74,7 @@ def test_ids_of_any_text_are_the_references(folder: Path, reference: Qwen2Tokeni
 def test_a_template_with_thoughts_is_noticed(
     folder: Path, reference: Qwen2Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat, "AFTER", f"{chat.AFTER}<think>\n\n</think>\n\n")
+    monkeypatch.setattr(chat, "AFTER", chat.AFTER + chat.NO_THOUGHTS)
     assert ChatTokenizer.load(folder).tokens("a", length=LENGTH).ids.tolist() != theirs(reference, "a")[0]
 
 

@@ -56,6 +56,27 @@ def test_the_states_after_a_layer_are_the_references(depth: int) -> None:
     assert difference(depth) <= BOUND
 
 
+def test_states_of_several_layers_are_the_references_in_padding_too() -> None:
+    """FLUX.2 attends to the padding of a text."""
+    config = Qwen3Config(**SIZES)
+    reference = randomise(Reference(config), seed=21)
+    ids = np.random.default_rng(2).integers(0, SIZES["vocab_size"], (2, 80)).astype(np.int32)
+    lengths = np.array([62, 7], np.int32)
+    mask = torch.from_numpy(np.arange(80) < lengths[:, None])
+    with torch.no_grad():
+        theirs = reference(torch.from_numpy(ids).long(), attention_mask=mask, output_hidden_states=True)
+    reference.layers, reference.norm = reference.layers[:3], torch.nn.Identity()
+    network = Filled(Qwen3Model, {**config.to_dict(), "depth": 3}, reference)
+
+    def states(net: Any, ids: Any, lengths: Any) -> Any:
+        return net.states(ids, (1, 3), lengths=lengths)
+
+    for after, ours in zip((1, 3), network(ids, lengths, call=states), strict=True):
+        assert relative_difference(ours, theirs.hidden_states[after]) <= BOUND
+    for ours in network(ids, np.array([80, 80], np.int32), call=states)[1:]:
+        assert relative_difference(ours, theirs.hidden_states[3]) > 10 * BOUND
+
+
 def test_the_last_layer_is_left_out_unless_a_depth_is_named() -> None:
     assert settle_qwen3_config(SIZES)["depth"] == SIZES["num_hidden_layers"] - 1
 

@@ -15,6 +15,7 @@ from typing import Any
 import diffusers
 import numpy as np
 import pytest
+from diffusers.pipelines.flux2 import pipeline_flux2_klein
 from diffusers.pipelines.z_image import pipeline_z_image
 from sampler_reference import (
     SD,
@@ -260,6 +261,20 @@ def test_a_flow_has_the_noise_levels_of_the_pipeline_at_every_size(name: str, la
             reference = theirs(SHIFTS[name], ladder, steps, height * width)
             np.testing.assert_allclose(rows[:, Column.TIMESTEP], reference.timesteps, rtol=2e-6)
             change = np.diff(np.asarray(reference.sigmas, np.float64))
+            np.testing.assert_allclose(rows[:, Column.X + Term.H0], change, atol=3e-7)
+
+
+def test_a_flow_whose_shift_depends_on_the_steps_has_the_noise_levels_of_its_pipeline() -> None:
+    flux2 = {"ladder": "even", "mu": "empirical", "use_dynamic_shifting": True, "shift": 3.0}
+    scheduler = diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, shift=3.0)
+    for pixels in (512 * 512, 1024 * 1024, 1040 * 1072, 2048 * 2048):
+        for steps in (1, 4, 9, 28, 50):
+            config = {**config_for(Sampler.FLOW_EULER), **flux2}
+            rows = plan(Sampler.FLOW_EULER, steps, config, pixels=pixels).rows
+            mu = pipeline_flux2_klein.compute_empirical_mu(pixels // 256, steps)
+            scheduler.set_timesteps(sigmas=np.linspace(1.0, 1 / steps, steps), mu=mu)
+            np.testing.assert_allclose(rows[:, Column.TIMESTEP], scheduler.timesteps, rtol=2e-6)
+            change = np.diff(np.asarray(scheduler.sigmas, np.float64))
             np.testing.assert_allclose(rows[:, Column.X + Term.H0], change, atol=3e-7)
 
 

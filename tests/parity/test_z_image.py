@@ -111,8 +111,8 @@ def of_silu(modulations: Callable[..., Any], block: Any, time: jax.Array | None)
     return modulations(block, None if time is None else jax.nn.silu(time))
 
 
-def channels_slowest(patches_of: Callable[..., jax.Array], sample: jax.Array) -> jax.Array:
-    patches = patches_of(sample)
+def channels_slowest(patches_of: Callable[..., jax.Array], sample: jax.Array, side: int) -> jax.Array:
+    patches = patches_of(sample, side)
     by_pixel = patches.reshape(*patches.shape[:2], -1, sample.shape[-1])
     return by_pixel.swapaxes(2, 3).reshape(patches.shape)
 
