@@ -29,6 +29,7 @@ from bot.sandbox.exchange import Observer
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.rows.hashes import NO_HASHES, Hashes
 
 IDS = {user.username: user.id for user in PEOPLE}
 CHANNEL_IDS = {str(channel.name): channel.id for channel in CHANNELS}
@@ -83,17 +84,26 @@ class Place:
         return await self.browser(IDS["ravi"])
 
     async def paint(
-        self, number: int, showing: Showing = Showing.SHOW, *, variants: int = 1, **whose: object
+        self,
+        number: int,
+        showing: Showing = Showing.SHOW,
+        *,
+        variants: int = 1,
+        hashes: Hashes = NO_HASHES,
+        prompt: str = "",
+        **whose: object,
     ) -> str:
         """A finished request with pictures of a colour of its own."""
         values = {"user_id": IDS["yuna"], "guild_id": HERE, "channel_id": ART, "private": False, **whose}
-        asked = recipe(prompt=f"wall {number}", variants=variants)
+        asked = recipe(prompt=prompt or f"wall {number}", variants=variants)
         job_id = (await self.store.jobs.enqueue(asked, origin(number + next(_NUMBERS), **values))).id
         for claim in await self.store.leases.claim("one", limit=variants, ttl=TTL):
             png = io.BytesIO()
             Image.new("RGB", (64, 64), (number % 256, 40, next(_NUMBERS) % 256)).save(png, "PNG")
             name = await self.house.artifacts.put(png.getvalue(), ".png")
-            await self.store.leases.complete(claim, artifact=name, seconds=1.0, showing=showing)
+            await self.store.leases.complete(
+                claim, artifact=name, seconds=1.0, showing=showing, hashes=hashes
+            )
         return job_id
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
+from yarl import URL
 
 from bot.config.mistakes import quoted
 from bot.domain.errors import (
@@ -24,8 +25,9 @@ from bot.domain.errors import (
     StoreUnavailable,
     UnknownJob,
     UnreadableJob,
+    UserMistake,
 )
-from bot.page import audit, gallery, operations, queue, settings, usage, wall, well
+from bot.page import audit, blocked, gallery, operations, queue, rules, settings, usage, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
@@ -43,7 +45,7 @@ from bot.web.server import BACKLOG, LOOPBACK
 
 log = logging.getLogger(__name__)
 
-MOST_BODY = 4096  # bytes of a form
+MOST_BODY = 65_536  # bytes of a form: a rule has up to 500 words
 STREAM_SECONDS = 300.0
 MOST_STREAMS = 50
 TICK_SECONDS = 1.0
@@ -71,6 +73,19 @@ VIEWS = (
     ),
     View(
         name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
+    ),
+    View(
+        name="rules",
+        read=rules.read,
+        right=Right.REVIEW,
+        keys=("server", "name", "saved", "viewer", "owns"),
+    ),
+    View(
+        name="blocked",
+        read=blocked.read,
+        right=Right.REVIEW,
+        keys=("server", "viewer", "owns"),
+        fresh_seconds=5.0,
     ),
     View(name="workers", read=operations.read_workers, right=Right.OPERATIONS, keys=("role",)),
     View(
@@ -170,6 +185,7 @@ class _Pages:
         self._login = None if house.discord is None else DiscordLogin(house.discord, guard, house.config.url)
         self._pictures = Pictures(house)
         self._decisions = Decisions(house, self._pictures)
+        self._rules = rules.Rules(house)
         self._renderer = Renderer(house)
         self._connections = connections
         self._streams = 0
@@ -231,6 +247,11 @@ class _Pages:
             "block": decisions.block,
         }
         return [
+            Route(method="POST", path="/rules", right=right, answer=self._rule),
+            Route(method="POST", path="/rules/try", right=right, answer=self._rule),
+            Route(method="POST", path="/rules/remove", right=right, answer=self._remove_rule),
+            Route(path="/blocked/{name}", right=right, answer=self._blocked_picture),
+            Route(method="POST", path="/blocked/{name}/remove", right=right, answer=self._unblock),
             Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
             Route(method="POST", path="/wall/next", right=right, answer=self._changing(decisions.next)),
             *(
@@ -441,6 +462,47 @@ class _Pages:
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
         return self._changed("/deliveries")
+
+    async def _rule(self, request: web.Request, viewer: Viewer) -> web.Response:
+        """Store a rule, or try it; a form that has a mistake is shown again with the mistake."""
+        form, guild_id = await rules.form_fields(request), await self._server(request, viewer)
+        facts: dict[str, object] = {"form": form}
+        try:
+            if request.path == "/rules":
+                rule = await self._rules.put(form, viewer.by(guild_id))
+                place = {"server": str(guild_id)} if viewer.guild_id is None else {}
+                return self._changed(str(URL("/rules").with_query({"saved": rule.name, **place})))
+            facts["trial"] = await self._rules.trial(form, guild_id)
+        except UserMistake as mistake:
+            facts["mistake"] = mistake
+        shown = await rules.read(self._house, {"server": str(guild_id)})
+        middle = self._renderer.render("rules.html", _language(request), **{**shown, **facts})
+        return self._plain(request, "page.html", viewer=viewer, view="rules", middle=middle, live="")
+
+    async def _remove_rule(self, request: web.Request, viewer: Viewer) -> web.Response:
+        guild_id = await self._server(request, viewer)
+        name = (await rules.form_fields(request))["name"]
+        if not await self._rules.remove(name, viewer.by(guild_id)):
+            raise web.HTTPNotFound
+        return self._changed("/rules" if viewer.guild_id else f"/rules?server={guild_id}")
+
+    async def _blocked_picture(self, request: web.Request, viewer: Viewer) -> web.Response:
+        guild_id = await self._server(request, viewer)
+        name = await blocked.file_of(self._house, guild_id, request.match_info["name"])
+        return await self._pictures.file(request, name)
+
+    async def _unblock(self, request: web.Request, viewer: Viewer) -> web.Response:
+        guild_id = await self._server(request, viewer)
+        if not await blocked.unblock(self._house, request.match_info["name"], viewer.by(guild_id)):
+            raise web.HTTPNotFound
+        return self._changed("/blocked" if viewer.guild_id else f"/blocked?server={guild_id}")
+
+    async def _server(self, request: web.Request, viewer: Viewer) -> int:
+        """Return the server that a form of moderators is about; raises HTTPNotFound without one."""
+        guild_id = viewer.guild_id or await wall.server_of(self._house, request.query)
+        if not guild_id:
+            raise web.HTTPNotFound
+        return guild_id
 
     def _changing(self, answer: Answer) -> Answer:
         """Return the answer to a change: the browser sees what follows as it is now."""

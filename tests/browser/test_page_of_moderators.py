@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Page, ViewportSize, expect
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
 from bot.page.members import FRESH_SECONDS
+from bot.store.rows.audit import By
 from bot.store.rows.reviews import Review
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -208,3 +209,33 @@ async def test_the_wall_is_accessible(
         await people.check(page)
     await page.locator("[data-key=c]").click()
     await people.check(page)
+
+
+@pytest.mark.parametrize(("size", "locale"), [(DESKTOP, "en-GB"), (PHONE, "ko")], ids=["desktop", "phone"])
+async def test_a_rule_is_tried_and_saved_with_the_keyboard_alone(
+    people: People, size: tuple[int, int], locale: str
+) -> None:
+    place = people.place
+    for number, prompt in enumerate(("a knife", "a spoon"), start=1):
+        await place.paint(number, prompt=prompt)
+    await place.store.known.block(7, By(actor_id=IDS["mina"], guild_id=HERE))
+    page = await people.page("Mina", size=size, locale=locale, bypass_csp=True)
+    await page.goto(f"{place.url}/blocked")
+    await people.check(page)
+    await page.goto(f"{place.url}/rules")
+    await page.locator("input[name=name]").focus()
+    await page.keyboard.type("knives")
+    for _ in range(3):
+        await page.keyboard.press("Tab")
+    await page.keyboard.type("knife")
+    for _ in range(2):
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/rules/try?server=*")
+    await expect(page.get_by_role("cell", name="a knife")).to_be_visible()
+    await people.check(page)
+    await page.locator("form.rule button:not(.main)").focus()
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"{place.url}/rules?saved=knives")
+    await people.check(page)
+    assert [rule.name for rule in await place.store.prompt_rules.of(HERE)] == ["knives"]

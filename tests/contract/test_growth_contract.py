@@ -139,6 +139,7 @@ class Life:
         await messages.waiting()
         for search in (Search(words="zebra"), Search(guild_id=SERVER, model="other"), Search(user_id=PERSON)):
             await self.store.gallery.find(search, after=self.done, limit=25)
+        await self.store.gallery.asked(SERVER, since=NOW - DAY, limit=2000)
         for message in await messages.unsent(Outgoing.RESULT, limit=50):
             await messages.send_now(message.id)
         session = await logins.enter(await logins.invite()) or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ import pytest
 from page_place import ART, HERE, IDS, MODERATES, Place, placed
 from recipes import origin, recipe
 
+from bot.domain.hashes import name_of
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
+from bot.page.rules import EXAMPLES, tried
 from bot.page.wall import UNDO_SECONDS
+from bot.process.threads import Deadline
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.moderation.review_claims import CLAIM_SECONDS
+from bot.store.operations.gallery import Asked
 from bot.store.rows.audit import Act, By
 from bot.store.rows.hashes import Hashes
 from bot.store.rows.reviews import Kind, Review
@@ -194,3 +200,83 @@ async def test_a_person_is_blocked_as_by_the_button_and_moderators_are_not(
     assert 'role="alert"' in text
     (block,) = await place.store.moderation.in_force(HERE)
     assert (block.scope.user_id, block.by, block.reason) == (IDS["yuna"], IDS["mina"], "spam")
+
+
+RULE = {"name": "knives", "action": "hold", "terms": "knife\nsword"}
+
+
+async def test_a_rule_is_tried_on_the_prompts_of_the_last_day_before_it_is_saved(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    store = place.store
+    await store.prompt_rules.put(PromptRule(name="ours", action=Action.ALLOW, terms=("palette knife",)), BY)
+    prompts = ["a <i>knife</i>", "k n i f e", "a palette knife", "a spoon", "a sw(o)rd"]
+    for number, prompt in enumerate(prompts, start=1):
+        await place.paint(number, prompt=prompt)
+    await place.paint(6, prompt="a secret knife", private=True)
+    await place.paint(7, prompt="a knife of others", guild_id=HERE + 7)
+    path, text = await post(mina, place, "/rules/try", **RULE)
+    assert path == "/rules/try"
+    assert "would have held: 4 of 6" in re.sub(r"[\u2066-\u2069]", "", text)
+    assert "a &lt;i&gt;knife&lt;/i&gt;" in text
+    assert "secret" not in text
+    assert "of others" not in text
+    assert "knife\nsword</textarea>" in text  # nothing that was typed is lost
+    assert [rule.name for rule in await store.prompt_rules.of(HERE)] == ["ours"]
+    path, text = await post(mina, place, "/rules", **RULE)
+    assert path == "/rules?saved=knives"
+    rule = await store.prompt_rules.find(HERE, "knives")
+    assert rule is not None
+    assert (rule.action, rule.terms) == (Action.HOLD, ("knife", "sword"))
+    (entry, _) = await store.moderation.entries(HERE, act=Act.RULE, limit=9)
+    assert entry.actor_id == IDS["mina"]
+    text = await shown(mina, place, "/rules?name=Knives")
+    assert "knife\nsword</textarea>" in text
+    await post(mina, place, "/rules/remove", name="knives")
+    assert await store.prompt_rules.find(HERE, "knives") is None
+
+
+def test_a_trial_ends_with_its_time_and_says_how_far_it_came() -> None:
+    times = iter(range(99))
+    asked = [
+        Asked(prompt=f"a knife {number}", negative_prompt="", channel_ids=(ART,), private=False)
+        for number in range(50)
+    ]
+    deadline = Deadline(10.0, lambda: float(next(times)))
+    trial = tried(PromptRule(name="knives", terms=("knife",)), [], asked, deadline)
+    assert (trial.found, trial.count, trial.is_cut) == (10, 10, True)
+    assert len(trial.examples) == EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"terms": ""}, "terms"),
+        ({"terms": "x" * 101}, "terms"),
+        ({"name": "y" * 61}, "name"),
+    ],
+)
+async def test_a_mistake_in_a_rule_is_said_beside_what_was_typed(
+    place: Place, mina: aiohttp.ClientSession, changed: dict[str, str], words: str
+) -> None:
+    for path in ("/rules", "/rules/try"):
+        _, text = await post(mina, place, path, **{**RULE, **changed})
+        assert 'role="alert"' in text
+        assert changed.get(words, "knife") in text
+    assert await place.store.prompt_rules.of(HERE) == []
+
+
+async def test_blocked_pictures_are_seen_and_unblocked(place: Place, mina: aiohttp.ClientSession) -> None:
+    number = 0x0F1E2D3C4B5A6978
+    await place.paint(1, hashes=Hashes(result=number))
+    await place.store.known.block(number, By(actor_id=IDS["mina"], guild_id=HERE, reason="<b>stolen</b>"))
+    await place.store.known.block(number ^ 0xFFFF, BY)
+    text = await shown(mina, place, "/blocked")
+    assert "&lt;b&gt;stolen&lt;/b&gt;" in text
+    assert "No file of it is kept." in text
+    async with mina.get(f"{place.url}/blocked/{name_of(number)}?small") as answer:
+        assert (answer.status, answer.content_type) == (200, "image/webp")
+    await post(mina, place, f"/blocked/{name_of(number)}/remove")
+    assert [each.hash for each in await place.store.known.blocked(HERE)] == [number ^ 0xFFFF]
+    async with mina.get(f"{place.url}/blocked/{name_of(number)}") as answer:
+        assert answer.status == 404

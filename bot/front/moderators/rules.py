@@ -17,7 +17,8 @@ from bot.front.answers.controls import Form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
-from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
+from bot.front.recipes.rule_words import MAX_NAME, read_terms, rule_name
 from bot.front.requests.words import judgement_of
 from bot.front.services.request import Request, patiently
 from bot.moderation.automod import AutomodRule, Ignored
@@ -27,7 +28,7 @@ from bot.store.library.named import key_of
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.texts.catalogue import Texts
-from bot.texts.markup import shown, tidy
+from bot.texts.markup import shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
@@ -36,9 +37,6 @@ RULE = "rule"
 ON, OFF = "on", "off"
 EVERYWHERE = "server"
 HERE = "channel"
-MAX_NAME = 60
-MAX_TERMS = 500
-MAX_TERM = 100  # characters
 SHOWN_NAME = 100
 SHOWN_PATTERNS = 600
 
@@ -309,22 +307,6 @@ async def rules_of(request: Request) -> list[PromptRule]:
     """Return the rules of the server."""
     read = request.services.store.prompt_rules.of
     return await patiently(read, request.guild_id or 0)
-
-
-def rule_name(text: str) -> str:
-    """Return a rule's name on one line; raises UserMistake `rule_name`."""
-    name = " ".join(text.split())
-    if not name or len(name) > MAX_NAME or name != tidy(clean(name)):
-        raise UserMistake("rule_name", limit=MAX_NAME)
-    return name
-
-
-def read_terms(text: str, *, least: int) -> tuple[str, ...]:
-    """Return words and phrases, one a line; raises UserMistake `rule_terms`."""
-    terms = tuple(dict.fromkeys(filter(None, (" ".join(clean(line).split()) for line in text.splitlines()))))
-    if not least <= len(terms) <= MAX_TERMS or any(len(term) > MAX_TERM for term in terms):
-        raise UserMistake("rule_terms", limit=MAX_TERMS, characters=MAX_TERM)
-    return terms
 
 
 def unknown_rule(name: str, rules: Sequence[PromptRule]) -> UserMistake:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,11 +12,11 @@ from bot.domain.jobs import Recipe
 from bot.front.services.request import Request
 from bot.moderation import BothOf
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged
+from bot.moderation.forms import forms_of
 from bot.moderation.readings import LONGEST_SENT, Readings, read
 from bot.moderation.rules import Judge, Verdict
 from bot.process.threads import Check, unlimited
 from bot.store.moderation.prompt_rules import Action
-from sdjax_engine.prompts import read_prompt
 
 RULES = "/rules"  # all of a server's own rules, which are searched for together
 TIMES_FOR_LISTS = 4  # the time of one request, for all entries of a list
@@ -76,27 +76,6 @@ def _verdict(
             return found
         held = held or found
     return held
-
-
-def forms_of(texts: Iterable[str], check: Check = unlimited) -> list[str]:
-    """Return the texts, and after them what the engine reads in place of a text where that differs.
-
-    The engine replaces HTML entities, wide letters and wrongly decoded ones, and removes the brackets of
-    emphasis: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
-    """
-    written = list(texts)
-    forms = (form for text in written for form in _forms(text, check) if form not in written)
-    return [*written, *dict.fromkeys(forms)]
-
-
-def _forms(text: str, check: Check) -> Iterator[str]:
-    check("")
-    prompt = read_prompt(text)
-    if prompt.text != text.strip():
-        yield prompt.text
-    spelled = "".join(f"{' ' if piece.breaks else ''}{piece.text}" for piece in prompt.pieces)
-    if spelled != prompt.text:
-        yield spelled
 
 
 def readings_of(

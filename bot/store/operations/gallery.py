@@ -35,8 +35,38 @@ class Search:
     channels: frozenset[int] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The words of a finished request; `channel_ids` are its channel and, for a thread, its parent."""
+
+    prompt: str
+    negative_prompt: str
+    channel_ids: tuple[int, ...]
+    private: bool
+
+
 class Gallery(Verbs):
-    """The verb of the gallery."""
+    """The verbs of the gallery."""
+
+    async def asked(self, guild_id: int, *, since: float, limit: int) -> list[Asked]:
+        """Return the words of the last finished requests of a server that were asked for since then.
+
+        Copies are left out; requests that a person deleted have no words any more.
+        """
+        columns = jobs.c.recipe, jobs.c.channel_id, jobs.c.thread_parent_id, jobs.c.private, jobs.c.created_at
+        here = (jobs.c.state == State.DONE) & (jobs.c.guild_id == guild_id) & no_copy()
+        last = sa.select(*columns).where(here).order_by(jobs.c.tag.desc(), jobs.c.interaction_id.desc())
+        rows = await self._rows(last.limit(limit), much=True)
+        return [
+            Asked(
+                prompt=str(row.recipe.get("prompt", "")),
+                negative_prompt=str(row.recipe.get("negative_prompt", "")),
+                channel_ids=tuple(filter(None, (row.channel_id, row.thread_parent_id))),
+                private=row.private,
+            )
+            for row in rows
+            if row.created_at >= since and isinstance(row.recipe, Mapping)
+        ]
 
     async def find(self, search: Search, *, after: str = "", limit: int) -> list[Job]:
         """Return the first finished jobs that fit, the newest first, or those after the job `after`.

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.requests.words import check_texts, forms_of
+from bot.front.requests.words import check_texts
 from bot.front.services.judges import Judging
 from bot.front.services.request import Request
 from bot.moderation import hard_rule
+from bot.moderation.forms import forms_of
 
 FILLING = "a,1.b;" * 330
 
