@@ -169,6 +169,29 @@ class FlaxStableDiffusionControlNetPipeline(PromptedPipeline):
         )
         self.controlnet = controlnet
 
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | Path,
+        *,
+        dtype: DTypeLike | None = None,
+        controlnet: FlaxControlNetModel | None = None,
+        **how: Any,
+    ) -> tuple[Self, Params]:
+        """Return what the other pipelines' method returns, with a `controlnet`, whose parameters are apart.
+
+        If none is given, that of the folder is used, and its parameters are among those returned.
+        """
+        of_folder: Params = {}
+        beside = Path(pretrained_model_name_or_path).expanduser() / ITS_NAME
+        if controlnet is None and beside.is_dir():
+            controlnet, its_own = FlaxControlNetModel.from_pretrained(beside, dtype=dtype or jnp.float32)
+            of_folder = {ITS_NAME: its_own}
+        pipeline, params = super().from_pretrained(
+            pretrained_model_name_or_path, dtype=dtype, controlnet=controlnet, **how
+        )
+        return pipeline, params | of_folder
+
     def prepare_text_inputs(self, prompt: str | Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the token ids (n, 77) int32 of one prompt or several."""
         return self._token_ids(prompt, self.tokenizer)

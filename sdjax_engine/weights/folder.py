@@ -104,7 +104,7 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
 
 AUTOENCODER_NAME = "vae"
 """The name of the component that the key `vae` replaces."""
-OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder"})
+OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder", "controlnet"})
 
 
 def read_folder(

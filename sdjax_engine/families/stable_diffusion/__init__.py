@@ -31,9 +31,11 @@ PIPELINES = (
     "StableDiffusionPipeline",
     "StableDiffusionImg2ImgPipeline",
     "StableDiffusionInpaintPipeline",
+    "StableDiffusionControlNetPipeline",
     "StableDiffusionXLPipeline",
     "StableDiffusionXLImg2ImgPipeline",
     "StableDiffusionXLInpaintPipeline",
+    "StableDiffusionXLControlNetPipeline",
     "LatentConsistencyModelPipeline",
     "LatentConsistencyModelImg2ImgPipeline",
 )

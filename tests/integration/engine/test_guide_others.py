@@ -350,8 +350,11 @@ def test_a_saved_controlnet_is_read_here_and_by_the_torch_class(
 ) -> None:
     pipeline, params = control
     pipeline.save_pretrained(tmp_path, params)
-    _, again = FlaxControlNetModel.from_pretrained(tmp_path / "controlnet")
-    jax.tree.map(np.testing.assert_array_equal, again, params["controlnet"])
+    again, params_again = FlaxStableDiffusionControlNetPipeline.from_pretrained(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, params_again, params)
+    assert again.controlnet.config == pipeline.controlnet.config
+    plain, _ = FlaxStableDiffusionPipeline.from_pretrained(tmp_path)
+    assert "controlnet" not in plain.components
     theirs = diffusers.ControlNetModel.from_pretrained(tmp_path / "controlnet", low_cpu_mem_usage=False)
     np.testing.assert_array_equal(
         theirs.controlnet_mid_block.weight.detach().numpy()[:, :, 0, 0].T,
