@@ -159,6 +159,25 @@ def test_a_row_of_strength_0_is_the_same_whatever_its_control_picture_is() -> No
         assert not np.asarray(mine[1]).any()
 
 
+def test_what_is_easily_mistaken_exceeds_the_bound() -> None:
+    """The picture's colours from -1 to 1, and a strength of the picture instead of the residuals."""
+    config = half_of(UNET)
+    their_net = randomise(diffusers.ControlNetModel(**config), seed=5)
+    inputs, net = inputs_of(UNET), Filled(ControlNetModel, config, their_net)
+    expected = reference_control(their_net, row(inputs, 0), 0.7).mid_block_res_sample
+    half = jnp.full(3, 0.7)
+
+    right = residuals_of(net, inputs).scaled(half)
+    signed = residuals_of(net, inputs | {"picture": 2 * inputs["picture"] - 1}).scaled(half)
+    condition = net(inputs["picture"], call=lambda net, picture: net.embed(picture))
+    weaker = condition._replace(features=0.7 * condition.features)
+    of_picture = net(inputs["sample"], TIMESTEPS, inputs["context"], weaker)
+
+    assert relative_difference(right.middle[:1], expected) <= BOUND
+    for wrong in (signed, of_picture):
+        assert relative_difference(wrong.middle[:1], expected) > 10 * BOUND
+
+
 def test_the_union_knows_its_type_as_the_reference_does_for_one_picture() -> None:
     union = {"num_control_type": 6, "num_trans_channel": 32, "num_trans_head": 4, "num_proj_channel": 32}
     config = half_of(UNET_XL, **union)
