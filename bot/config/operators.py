@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section, is_loopback
+from bot.config.section import Listener, Section, is_loopback
 from bot.config.text_files import read_token_file
 
 
-class WebConfig(Section):
-    """Where metrics and health are served: nowhere for port 0, on the loopback for an empty host."""
+class WebConfig(Listener):
+    """Where metrics and health are served."""
 
-    host: str = ""
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
     token_file: Annotated[str, Field(validate_default=True)] = ""
 
     @field_validator("token_file")

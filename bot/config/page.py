@@ -10,19 +10,17 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from yarl import URL
 
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section, Snowflake, check_http, is_loopback
+from bot.config.section import Listener, Snowflake, check_http, is_loopback
 from bot.config.text_files import read_token_file
 
 
-class PageConfig(Section):
+class PageConfig(Listener):
     """Where the page is served: nowhere for port 0, on the loopback for an empty host.
 
     `address` is what browsers call it, where a proxy with TLS stands in front of it. `operators` and
     `readers` are ids of persons in Discord. `discord_url` is what browsers call Discord.
     """
 
-    host: str = ""
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
     address: Annotated[str, Field(validate_default=True)] = ""
     operators: tuple[Snowflake, ...] = ()
     readers: tuple[Snowflake, ...] = ()

@@ -22,6 +22,13 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class Listener(Section):
+    """Where something is served: nowhere for port 0, on the loopback for an empty host."""
+
+    host: str = ""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+
+
 def repeated(values: Iterable[Any]) -> list[Any]:
     """Return each value that occurs more than once, in sorted order."""
     return sorted(value for value, count in Counter(values).items() if count > 1)

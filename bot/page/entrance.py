@@ -30,6 +30,7 @@ class Entrance:
         self._clock = clock
         self._known: dict[str, None] = {}  # in the order of their last use
         self._tries: deque[float] = deque(maxlen=TRIES)
+        self._link_tries: deque[float] = deque(maxlen=TRIES)  # guessed cookies take none of them
 
     async def who(self, request: web.Request) -> Login | None:
         """Return the session of a request; None without one."""
@@ -50,7 +51,7 @@ class Entrance:
 
     async def enter(self, request: web.Request, link: str) -> web.Response | None:
         """Open a session with a link and answer with its cookie; None for a link that is over or used."""
-        possible = 0 < len(link) <= MOST_CHARACTERS and self.may_try()
+        possible = 0 < len(link) <= MOST_CHARACTERS and self._may_try(self._link_tries)
         secret = await self._logins.enter(link) if possible else None
         if secret is None:
             return None
@@ -72,10 +73,13 @@ class Entrance:
 
     def may_try(self) -> bool:
         """Count one look-up of a secret that may be anybody's; False beyond TRIES in TRY_SECONDS."""
+        return self._may_try(self._tries)
+
+    def _may_try(self, tries: deque[float]) -> bool:
         now = self._clock()
-        if len(self._tries) == TRIES and now - self._tries[0] < TRY_SECONDS:
+        if len(tries) == TRIES and now - tries[0] < TRY_SECONDS:
             return False
-        self._tries.append(now)
+        tries.append(now)
         return True
 
     def _set_cookie(self, request: web.Request, answer: web.Response, secret: str) -> None:

@@ -9,13 +9,14 @@ from bot.page.house import House
 from bot.page.pictures import pictures_of
 from bot.page.queue import number_of
 from bot.store.operations.gallery import Search
+from bot.store.queue.search import SEARCHED
 
 ON_A_PAGE = 24
 MOST_WORDS = 200  # characters
 
 
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the first ON_A_PAGE requests that fit, each with its pictures."""
+    """Return the first ON_A_PAGE requests that fit, each with its pictures, and where the search goes on."""
     search = Search(
         words=query.get("words", "")[:MOST_WORDS],
         user_id=number_of(query.get("person", "")),
@@ -26,6 +27,6 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     )
     after = query.get("after", "")
     after = after if after.isascii() and after.isalnum() else ""
-    found = await house.store.gallery.find(search, after=after, limit=ON_A_PAGE + 1)
-    last = found[ON_A_PAGE - 1].id if len(found) > ON_A_PAGE else None
-    return {"jobs": [(job, pictures_of(job)) for job in found[:ON_A_PAGE]], "query": query, "last": last}
+    found = await house.store.gallery.find(search, after=after, limit=ON_A_PAGE)
+    shown = [(job, pictures_of(job)) for job in found.jobs]
+    return {"jobs": shown, "query": query, "further": found.further, "searched": SEARCHED}

@@ -13,6 +13,7 @@ from bot.domain.errors import StaleLease, UnknownJob
 from bot.domain.jobs import State
 from bot.domain.outbox import Outgoing
 from bot.store import Store
+from bot.store.operations import gallery
 from bot.store.operations.gallery import Search
 from bot.store.operations.queue import Listed, Wanted
 from bot.store.rows.audit import Act, By
@@ -243,13 +244,30 @@ async def test_the_gallery_goes_through_all_pictures_once_the_newest_first(
         painted_ids.append(await painted(store, number))
     await store.jobs.enqueue(recipe(), origin(99))
     found: list[str] = []
-    while page := await store.gallery.find(
-        Search(user_id=user_id), after=found[-1] if found else "", limit=3
-    ):
-        found += [job.id for job in page]
+    after = ""
+    while not found or after:
+        page = await store.gallery.find(Search(user_id=user_id), after=after, limit=3)
+        found, after = found + [job.id for job in page.jobs], page.further
     assert sorted(found) == sorted(painted_ids)
     assert found[0] in painted_ids[-2:]
     assert found[-1] in painted_ids[:2]
+
+
+async def test_a_search_in_the_gallery_goes_on_where_it_has_read_enough(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gallery, "SEARCHED", 2)
+    monkeypatch.setattr(gallery, "CHUNK", 1)
+    oldest = await painted(store, 1, prompt="a zebra")
+    for number in range(2, 7):
+        clock.now += 1
+        await painted(store, number)
+    searches, after, found = 0, "", []
+    while not searches or after:
+        page = await store.gallery.find(Search(words="zebra"), after=after, limit=9)
+        searches, after, found = searches + 1, page.further, found + [job.id for job in page.jobs]
+    assert found == [oldest]
+    assert searches > 2
 
 
 async def test_the_gallery_finds_by_words_person_server_and_model(store: Store) -> None:
@@ -258,7 +276,7 @@ async def test_the_gallery_finds_by_words_person_server_and_model(store: Store) 
     other = await painted(store, 3, prompt="a blue dog", model="other", user_id=2)
 
     async def ids(**values: Any) -> set[str]:
-        return {job.id for job in await store.gallery.find(Search(**values), limit=9)}
+        return {job.id for job in (await store.gallery.find(Search(**values), limit=9)).jobs}
 
     assert await ids(words="cat blue") == {blue}
     assert await ids(user_id=2) == {red, other}

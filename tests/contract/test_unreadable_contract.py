@@ -186,8 +186,8 @@ async def test_old_requests_are_forgotten_though_they_cannot_be_read(store: Stor
 async def test_pages_of_the_gallery_are_full_beside_what_cannot_be_read(store: Store, how: str) -> None:
     first, second = await pair(store, how, painted=True)
     for search in (Search(), Search(guild_id=HERE)):
-        assert [job.id for job in await store.gallery.find(search, limit=1)] == [second.id]
-        assert first.id not in [job.id for job in await store.gallery.find(search, limit=9)]
+        assert [job.id for job in (await store.gallery.find(search, limit=1)).jobs] == [second.id]
+        assert first.id not in [job.id for job in (await store.gallery.find(search, limit=9)).jobs]
 
 
 async def test_acts_of_a_newer_version_hide_no_entry_of_the_log(store: Store) -> None:

@@ -29,7 +29,7 @@ from bot.config import Config
 from bot.config.operators import UsageConfig
 from bot.config.page import PageConfig
 from bot.domain.errors import ConfigurationError
-from bot.domain.jobs import Job, Showing, State
+from bot.domain.jobs import Showing, State
 from bot.files.artifacts import Artifacts
 from bot.page import queue
 from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
@@ -39,7 +39,7 @@ from bot.page.renderer import MOST_KEPT, STILL_SECONDS, Renderer, View
 from bot.page.rights import Right
 from bot.page.server import MOST_STREAMS, VIEWS, serving
 from bot.store import Store
-from bot.store.operations.gallery import Search
+from bot.store.operations.gallery import Found, Search
 from bot.store.operations.logins import Login
 from bot.store.rows.audit import Act
 from bot.store.tables.queue import jobs
@@ -343,7 +343,7 @@ async def test_the_gallery_begins_anew_after_an_id_that_no_request_can_have(
     shown_id, afters = await paint(site, "red"), []
     find = site.store.gallery.find
 
-    async def noted(search: Search, *, after: str = "", limit: int) -> list[Job]:
+    async def noted(search: Search, *, after: str = "", limit: int) -> Found:
         afters.append(after)
         return await find(search, after=after, limit=limit)
 
@@ -456,6 +456,8 @@ async def test_strangers_who_try_secrets_reach_the_database_a_few_times_a_second
             assert await come(f"guess {number}") is None
         assert TRIES - 1 <= looked_up <= TRIES
         assert await come(session) is not None
+        request = make_mocked_request("POST", "/enter", headers={"Host": "localhost"})
+        assert await entrance.enter(request, await logins.invite()) is not None
 
 
 async def test_an_outage_of_the_database_is_told_on_the_page(site: Site) -> None:

@@ -45,6 +45,14 @@ class Asked:
     private: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Jobs that fit, and the job `further` after which the search goes on; empty where nothing is left."""
+
+    jobs: tuple[Job, ...]
+    further: str
+
+
 class Gallery(Verbs):
     """The verbs of the gallery."""
 
@@ -68,10 +76,11 @@ class Gallery(Verbs):
             if row.created_at >= since and isinstance(row.recipe, Mapping)
         ]
 
-    async def find(self, search: Search, *, after: str = "", limit: int) -> list[Job]:
+    async def find(self, search: Search, *, after: str = "", limit: int) -> Found:
         """Return the first finished jobs that fit, the newest first, or those after the job `after`.
 
-        Copies and deleted results are left out. One search reads at most SEARCHED jobs.
+        Copies and deleted results are left out. One search reads at most SEARCHED jobs, and may go on after
+        them.
         """
         # One person's jobs have an index in the order of requests, all others in the order of ends.
         key = jobs.c.finished_at if search.user_id is None else jobs.c.interaction_id
@@ -79,6 +88,7 @@ class Gallery(Verbs):
         async with self._database.read(much=True) as connection:
             first = await _key_of(connection, key, after) if after else None
             found: list[Job] = []
+            further = ""
             bound = None if first is None else sa.tuple_(key, jobs.c.id) < first
             for _ in range(SEARCHED // CHUNK):
                 part = look if bound is None else look.where(bound)
@@ -89,12 +99,14 @@ class Gallery(Verbs):
                 # Part by part: requests that this version cannot read are left out, and hide no other.
                 for start in range(0, len(fitting), limit):
                     found += await load_jobs(connection, fitting[start : start + limit])
-                    if len(found) >= limit:
-                        return found[:limit]
+                    if len(found) > limit:
+                        return Found(jobs=tuple(found[:limit]), further=found[limit - 1].id)
                 if len(rows) < CHUNK:
+                    further = ""
                     break
+                further = rows[-1].id
                 bound = sa.tuple_(key, jobs.c.id) < sa.tuple_(rows[-1].key, rows[-1].id)
-        return found
+        return Found(jobs=tuple(found), further=further)
 
 
 def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
