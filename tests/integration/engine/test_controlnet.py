@@ -109,3 +109,15 @@ def test_networks_of_two_architectures_or_for_another_model_are_refused(
     deep = str(make_tiny_controlnet(tmp_path / "deep", unet={}))
     with pytest.raises(UnreadableCheckpoint, match="ControlNet deep was made for another kind of model"):
         Engine.open(config(checkpoint, {"deep": deep}), report=str)
+
+
+def test_a_second_start_with_controlnets_traces_and_compiles_nothing(
+    checkpoint: Path, nets: dict[str, str], tmp_path: Path
+) -> None:
+    how = {"cache_dir": tmp_path / "cache", "cpu_devices": 1, "seats_per_device": 1, "start_pictures": False}
+    with Engine.open(config(checkpoint, nets, **how), report=str) as engine:
+        first = paint(engine, CONTROLLED)
+    with counted_compilations() as made, Engine.open(config(checkpoint, nets, **how), report=str) as engine:
+        again = paint(engine, CONTROLLED)
+    assert made == []
+    np.testing.assert_array_equal(again, first)
