@@ -13,8 +13,9 @@ from safetensors.numpy import save_file
 
 from sdjax_engine.guide.networks import Params, UnboundNetwork
 from sdjax_engine.guide.tokenizer import CLIPTokenizer
+from sdjax_engine.models.kinds import KINDS
 from sdjax_engine.weights.files import DIFFUSERS_STEM, INDEX, stem_of
-from sdjax_engine.weights.tensors import reference_layout, reference_name, saved_name
+from sdjax_engine.weights.tensors import reference_layout, reference_name
 
 if TYPE_CHECKING:
     from sdjax_engine.guide.base import FlaxDiffusionPipeline
@@ -93,7 +94,7 @@ def save_network(name: str, network: UnboundNetwork, params: Params, folder: Pat
     described = {"_class_name": kind} if library == "diffusers" else {"architectures": [kind]}
     write(folder / "config.json", described | settings_of(network.config))
     tensors = {
-        saved_name(kind, reference_name(path)): reference_layout(np.asarray(array), path)
+        KINDS[kind].saved(reference_name(path)): reference_layout(np.asarray(array), path)
         for path, array in leaves(params)
     }
     stem = DIFFUSERS_STEM if library == "diffusers" else stem_of(name)

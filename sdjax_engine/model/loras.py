@@ -15,11 +15,10 @@ from safetensors import safe_open
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.families.family import ForeignNames
-from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
+from sdjax_engine.models.lora_bank import Bank, Factors, LayerPath, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
 from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
-from sdjax_engine.weights.lora_names import LayerPath
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
 KERNEL = ".kernel"  # the suffix of linear maps and convolutions

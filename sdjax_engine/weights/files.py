@@ -1,4 +1,4 @@
-"""Finding files: of a checkpoint, of a network that is named besides it, and of CLIP's vocabulary.
+"""Finding files: of a checkpoint, and of a network that is named besides it.
 
 A checkpoint is the bundled demo, a folder in the diffusers layout, one file, or a hub id.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.tensors import WHY_NO_PICKLES
 
 Report = Callable[[str], None]
@@ -40,7 +39,6 @@ KNOWN_WORDS = "known_words.json"
 
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
-TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 FLAX = "Flax"  # the prefix of the removed Flax classes
 DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
 _HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
@@ -168,31 +166,3 @@ def find_named_folder(
     from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
 
     return fetch(source, files, revision=revision, report=report, hub=hub)
-
-
-HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source
-OPEN_CLIP_PAD = "!"  # its id is 0; CLIP pads prompts with the end token
-
-
-def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
-    """Return the tokenizer of a text encoder of the checkpoint `file`.
-
-    A folder called `name` or `tokenizer` beside the file is used before the hub, whose cache works without a
-    network. Raises UnreadableCheckpoint.
-    """
-    beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
-    folder = beside[0] if beside else download_vocabulary(file, report)
-    return Tokenizer.load(folder, pad=OPEN_CLIP_PAD if is_open_clip else None)
-
-
-def download_vocabulary(file: Path, report: Report | None) -> Path:
-    """Return the folder of the vocabulary in the hub's cache, downloaded if missing."""
-    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
-
-    try:
-        return fetch(HUB_ID, TOKENIZER_FILES, revision=None, report=report)
-    except UnreadableCheckpoint as error:
-        raise UnreadableCheckpoint(
-            f"{file} comes without a vocabulary, and that of {HUB_ID} cannot be fetched from the hub: put "
-            f"its tokenizer files into {file.parent / 'tokenizer'}."
-        ) from error

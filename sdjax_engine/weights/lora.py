@@ -17,11 +17,10 @@ from safetensors import safe_open
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
 from sdjax_engine.families.family import ForeignNames
 from sdjax_engine.json_files import read_json
-from sdjax_engine.models.lora_bank import LayerShape
+from sdjax_engine.models.lora_bank import LayerPath, LayerShape
 from sdjax_engine.weights.files import is_hub_id
 from sdjax_engine.weights.lora_names import (
     OF_PEFT,
-    LayerPath,
     Role,
     joint_spellings,
     other_kind,

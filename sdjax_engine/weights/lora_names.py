@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sdjax_engine.families.family import ForeignNames
+from sdjax_engine.models.lora_bank import LayerPath
 from sdjax_engine.weights.original.networks import ALONE, RESNET
 
 KOHYA_PREFIXES = {
@@ -59,17 +59,6 @@ class Role(StrEnum):
     DOWN = "down"
     UP = "up"
     ALPHA = "alpha"
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class LayerPath:
-    """A layer of one of a checkpoint's networks."""
-
-    component: str
-    path: str
-
-    def __str__(self) -> str:
-        return f"{self.component}.{self.path}"
 
 
 def other_kind(key: str) -> str | None:

@@ -1,7 +1,7 @@
 """Networks: built from their configurations without memory, and checked against their tensors.
 
 A start with every program and parameter in the cache needs only the names and shapes of the parameters, which
-are in the cache file. Building a module imports flax, and takes a third of a second for an SDXL's UNet. It is
+are in the cache file. Building a module imports flax, and takes a third of a second for an SDXL's. It is
 delayed until a module is needed.
 """
 
@@ -22,19 +22,8 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line
-from sdjax_engine.models.config import (
-    settle_autoencoder_tiny_config,
-    settle_projected_text_config,
-    settle_qwen3_config,
-    settle_safety_checker_config,
-    settle_text_config,
-    settle_vae_config,
-    settle_vit_config,
-    settle_z_image_config,
-)
-from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
+from sdjax_engine.models.kinds import KINDS
 from sdjax_engine.models.lora_bank import Bank
-from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems, reference_names
 
 if TYPE_CHECKING:
@@ -124,26 +113,10 @@ def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
-    "CLIPTextModel": ("clip", settle_text_config),
-    "CLIPTextModelWithProjection": ("clip", settle_projected_text_config),
-    "UNet2DConditionModel": ("unet", settle_unet_config),
-    "ControlNetModel": ("controlnet", settle_controlnet_config),
-    "ControlNetUnionModel": ("controlnet", settle_controlnet_union_config),
-    "AutoencoderKL": ("autoencoders", settle_vae_config),
-    "AutoencoderTiny": ("autoencoders", settle_autoencoder_tiny_config),
-    "StableDiffusionSafetyChecker": ("clip", settle_safety_checker_config),
-    "Qwen3Model": ("qwen3", settle_qwen3_config),
-    "ZImageTransformer2DModel": ("z_image", settle_z_image_config),
-    "ViTForImageClassification": ("vit", settle_vit_config),
-    "TrustMarkEncoder": ("trustmark", dict),
-    "TrustMarkDecoder": ("trustmark", dict),
-}
-"""The module that defines each class of networks, and how its config.json is read."""
 LAYOUTS_KEPT = 16
 """How many layouts are kept, also after their models are unloaded: most models have the same forms.
 
-A known layout saves 0.44 s of the processor for SDXL's UNet, which is 9 MB of objects. Its key is the
+A known layout saves 0.44 s of the processor for SDXL's denoiser, which is 9 MB of objects. Its key is the
 network's class, its whole configuration, its dtype.
 """
 
@@ -202,8 +175,7 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
     Raises UnreadableCheckpoint for values that are not supported or describe no network.
     """
     try:
-        _, settle = KINDS[model]
-        return settle(config)
+        return KINDS[model].settle(config)
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"{origin}: {error}") from error
     except NO_NETWORK as error:
@@ -247,8 +219,7 @@ def layout(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Layout:
 
 @lru_cache(maxsize=LAYOUTS_KEPT)
 def _layout(model: str, config: str, dtype: str) -> Layout:
-    home, _ = KINDS[model]
-    network = getattr(import_module(f"sdjax_engine.models.{home}"), model)
+    network = getattr(import_module(f"sdjax_engine.models.{KINDS[model].module}"), model)
     return layout_of(network(json.loads(config), dtype=jnp.dtype(dtype)))
 
 

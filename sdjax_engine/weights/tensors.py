@@ -22,7 +22,8 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes
-from sdjax_engine.models.config import LANGUAGE_MODEL, Config, current_qwen3_name
+from sdjax_engine.models.config import Config
+from sdjax_engine.models.kinds import KINDS
 
 NO_VALUES: Config = MappingProxyType({})
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -123,8 +124,6 @@ ONE_BY_ONE = frozenset(
     {"conv_shortcut", "quant_conv", "post_quant_conv", "controlnet_down_blocks", "controlnet_mid_block"}
 )
 """The linear maps that are convolutions in the reference."""
-OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
-OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
 
 
 def reference_name(path: Sequence[str | int]) -> str:
@@ -136,36 +135,9 @@ def reference_name(path: Sequence[str | int]) -> str:
 def current_name(model: str, name: str, config: Config = NO_VALUES) -> str | None:
     """Return the present name of a tensor in a file of a network of class `model` with this configuration.
 
-    None for tensors that are not used: position ids, the encoder of a tiny autoencoder, the pooler of a
-    classifier, and the end of a language model.
+    None for tensors that are not used, such as position ids.
     """
-    if model == LANGUAGE_MODEL:
-        return current_qwen3_name(name, config)
-    if name.endswith("embeddings.position_ids"):
-        return None
-    if model == "AutoencoderTiny":
-        return None if name.startswith("encoder.") else name
-    if model == "ViTForImageClassification":
-        return None if name.startswith("vit.pooler.") else name
-    if model == "CLIPTextModel":
-        return name.removeprefix("text_model.")
-    if model == "CLIPTextModelWithProjection":
-        inside = name.startswith(("text_model.", "text_projection."))
-        return name if inside else f"text_model.{name}"
-    if model == "StableDiffusionSafetyChecker":
-        return name.replace("vision_model.vision_model.", "vision_model.", 1)
-    if model == "AutoencoderKL":
-        return OLD_VAE_NAME.sub(lambda match: f"{match[1]}.{OLD_VAE_ATTENTION[match[2]]}.", name)
-    return name
-
-
-def saved_name(model: str, name: str) -> str:
-    """Return the name under which a file of a network of class `model` has the tensor `name`."""
-    if model == "CLIPTextModel":
-        return f"text_model.{name}"
-    if model == "StableDiffusionSafetyChecker":
-        return name.replace("vision_model.", "vision_model.vision_model.", 1)
-    return name
+    return None if name.endswith("embeddings.position_ids") else KINDS[model].today(name, config)
 
 
 def fits(shape: Sequence[int], ours: Sequence[int], leaf: str) -> bool:

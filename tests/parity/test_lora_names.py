@@ -8,7 +8,8 @@ import pytest
 from diffusers.loaders.lora_conversion_utils import _convert_unet_lora_key, _maybe_map_sgm_blocks_to_diffusers
 from diffusers.utils.state_dict_utils import convert_unet_state_dict_to_peft
 
-from sdjax_engine.weights.lora_names import LayerPath, Role, original_names, spellings, split_key
+from sdjax_engine.models.lora_bank import LayerPath
+from sdjax_engine.weights.lora_names import Role, original_names, spellings, split_key
 
 pytestmark = pytest.mark.parity
 

@@ -16,9 +16,10 @@ from z_image_files import TRANSFORMER, make_tiny_z_image, original_tensors
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.z_image import names
+from sdjax_engine.models.lora_bank import LayerPath
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.lora import sort_keys
-from sdjax_engine.weights.lora_names import LayerPath, Role
+from sdjax_engine.weights.lora_names import Role
 
 pytestmark = pytest.mark.parity
 

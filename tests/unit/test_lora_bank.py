@@ -13,9 +13,8 @@ from safetensors.numpy import save_file
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.loras import BankRows, LoraBank, read_all
-from sdjax_engine.models.lora_bank import LayerShape
+from sdjax_engine.models.lora_bank import LayerPath, LayerShape
 from sdjax_engine.request import Lora
-from sdjax_engine.weights.lora_names import LayerPath
 
 BANK = LoraBank(spans={"ink": BankRows(first=1, rank=2), "wash": BankRows(first=3, rank=1)}, rank=4)
 SHAPES = {LayerPath(component="unet", path="conv_in"): LayerShape(width_in=4, width_out=8, window=(3, 3))}

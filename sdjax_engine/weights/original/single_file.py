@@ -18,8 +18,9 @@ from sdjax_engine.families import pipelines
 from sdjax_engine.families.stable_diffusion.latents import scale_of
 from sdjax_engine.families.stable_diffusion.parts import TEXT_ENCODERS
 from sdjax_engine.json_files import read_json
+from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.checkpoint import Contents
-from sdjax_engine.weights.files import PICKLES, Report, find_tokenizer
+from sdjax_engine.weights.files import PICKLES, Report
 from sdjax_engine.weights.folder import read_autoencoder, read_autoencoder_file
 from sdjax_engine.weights.networks import Part, infer_part
 from sdjax_engine.weights.original.families import (
@@ -202,3 +203,32 @@ def unet_part(original: Original, *, pooled_width: int | None) -> Part:
     return infer_part(
         original.file, "UNet2DConditionModel", "unet", lambda: unet_names(original.unet), config
     )
+
+
+TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source
+OPEN_CLIP_PAD = "!"  # its id is 0; CLIP pads prompts with the end token
+
+
+def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
+    """Return the tokenizer of a text encoder of the checkpoint `file`.
+
+    A folder called `name` or `tokenizer` beside the file is used before the hub, whose cache works without a
+    network. Raises UnreadableCheckpoint.
+    """
+    beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
+    folder = beside[0] if beside else download_vocabulary(file, report)
+    return Tokenizer.load(folder, pad=OPEN_CLIP_PAD if is_open_clip else None)
+
+
+def download_vocabulary(file: Path, report: Report | None) -> Path:
+    """Return the folder of the vocabulary in the hub's cache, downloaded if missing."""
+    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
+    try:
+        return fetch(HUB_ID, TOKENIZER_FILES, revision=None, report=report)
+    except UnreadableCheckpoint as error:
+        raise UnreadableCheckpoint(
+            f"{file} comes without a vocabulary, and that of {HUB_ID} cannot be fetched from the hub: put "
+            f"its tokenizer files into {file.parent / 'tokenizer'}."
+        ) from error

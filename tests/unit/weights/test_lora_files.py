@@ -14,9 +14,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.models.lora_bank import LayerShape
+from sdjax_engine.models.lora_bank import LayerPath, LayerShape
 from sdjax_engine.weights.lora import read_factors, read_lora
-from sdjax_engine.weights.lora_names import LayerPath
 
 TO_Q = LayerPath(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q")
 TO_OUT = LayerPath(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_out.0")

@@ -1,0 +1,97 @@
+"""The reference's classes of networks that there are here, and how the files of each are read.
+
+A class is a line in `KINDS`; its network has the class's name, in the module that the line names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sdjax_engine.models.config import (
+    current_qwen3_name,
+    settle_autoencoder_tiny_config,
+    settle_projected_text_config,
+    settle_qwen3_config,
+    settle_safety_checker_config,
+    settle_text_config,
+    settle_vae_config,
+    settle_vit_config,
+    settle_z_image_config,
+)
+from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
+from sdjax_engine.models.unet_config import settle_unet_config
+
+Config = Mapping[str, Any]
+OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
+OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
+
+
+def as_it_is(name: str, config: Config) -> str:
+    """Return the name, whatever the configuration."""
+    del config
+    return name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One class of networks: its `module`, and how its config.json is read.
+
+    `today` returns the present name of a tensor in the files of a network with a configuration, None for
+    tensors that are not used; `saved` the name under which the reference saves a tensor.
+    """
+
+    module: str
+    settle: Callable[[Config], dict[str, Any]]
+    today: Callable[[str, Config], str | None] = as_it_is
+    saved: Callable[[str], str] = str
+
+
+def without(prefix: str) -> Callable[[str, Config], str | None]:
+    """Return a renaming that leaves out the tensors whose names have this prefix."""
+    return lambda name, _config: None if name.startswith(prefix) else name
+
+
+def of_projected_text(name: str, config: Config) -> str:
+    """Return the name with the prefix that some files leave out."""
+    del config
+    return name if name.startswith(("text_model.", "text_projection.")) else f"text_model.{name}"
+
+
+def of_autoencoder(name: str, config: Config) -> str:
+    """Return the name of an autoencoder's tensor, whose attention had other names in older files."""
+    del config
+    return OLD_VAE_NAME.sub(lambda match: f"{match[1]}.{OLD_VAE_ATTENTION[match[2]]}.", name)
+
+
+KINDS: Mapping[str, Kind] = {
+    "CLIPTextModel": Kind(
+        module="clip",
+        settle=settle_text_config,
+        today=lambda name, _config: name.removeprefix("text_model."),
+        saved=lambda name: f"text_model.{name}",
+    ),
+    "CLIPTextModelWithProjection": Kind(
+        module="clip", settle=settle_projected_text_config, today=of_projected_text
+    ),
+    "UNet2DConditionModel": Kind(module="unet", settle=settle_unet_config),
+    "AutoencoderKL": Kind(module="autoencoders", settle=settle_vae_config, today=of_autoencoder),
+    "AutoencoderTiny": Kind(
+        module="autoencoders", settle=settle_autoencoder_tiny_config, today=without("encoder.")
+    ),
+    "StableDiffusionSafetyChecker": Kind(
+        module="clip",
+        settle=settle_safety_checker_config,
+        today=lambda name, _config: name.replace("vision_model.vision_model.", "vision_model.", 1),
+        saved=lambda name: name.replace("vision_model.", "vision_model.vision_model.", 1),
+    ),
+    "ViTForImageClassification": Kind(module="vit", settle=settle_vit_config, today=without("vit.pooler.")),
+    "Qwen3Model": Kind(module="qwen3", settle=settle_qwen3_config, today=current_qwen3_name),
+    "ZImageTransformer2DModel": Kind(module="z_image", settle=settle_z_image_config),
+    "ControlNetModel": Kind(module="controlnet", settle=settle_controlnet_config),
+    "ControlNetUnionModel": Kind(module="controlnet", settle=settle_controlnet_union_config),
+    "TrustMarkEncoder": Kind(module="trustmark", settle=dict),
+    "TrustMarkDecoder": Kind(module="trustmark", settle=dict),
+}
