@@ -50,7 +50,7 @@ SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
 UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error)  # what Pillow raises
 
 NEWER = (
-    *("strength", "loras", "variations", "second_pass", "guidance_interval"),
+    *("strength", "loras", "variations", "second_pass", "guidance_interval", "clip_skip"),
     *("controlnet", "control_type", "control_strength", "control_interval"),
 )
 """The fields that a recipe lacks where they have their defaults, for older versions."""
@@ -83,6 +83,8 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
         settings["Hires resize"] = f"{second.width}x{second.height}"
         settings["Hires steps"] = str(max(1, int(second.num_inference_steps * second.strength)))
         settings["Hires upscaler"] = "Lanczos"
+    if request.clip_skip:
+        settings["Clip skip"] = str(request.clip_skip + 1)  # that web UI counts the layer that is used
     if request.guidance_interval != WHOLE:
         settings["Guidance interval"] = "-".join(f"{share:g}" for share in request.guidance_interval)
     if request.control_image is not None:
@@ -270,7 +272,7 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
     kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list, "control_interval": list}
     kinds |= {"controlnet": str, "control_type": str, "control_strength": float}
-    kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
+    kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width", "clip_skip"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
         if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):

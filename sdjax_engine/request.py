@@ -32,6 +32,8 @@ class PictureScores:
 
 
 MAX_SEED = 2**32 - 1
+MAX_CLIP_SKIP = 11
+"""The most layers of CLIP that a request may skip; the smallest encoder has 12."""
 MAX_STEPS = 150
 MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
@@ -170,7 +172,8 @@ class Request:
     it needs an `init_image`. `variations` change the initial noise, one after the other, but not the fresh
     noise of the evaluations. With a `second_pass` the picture has the size of that pass.
     `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made without
-    guidance (`Table.guided`).
+    guidance (`Table.guided`). The prompt's encoding is taken `clip_skip` layers of CLIP before the usual one,
+    as the reference counts: AUTOMATIC1111's web UI says 1 more.
     A `control_image`, a picture file too, holds the composition: the ControlNet called `controlnet` (empty:
     the model's first) sees what `control_type` says of it, with `control_strength` in the shares of a pass's
     evaluations that `control_interval` says.
@@ -192,6 +195,7 @@ class Request:
     variations: tuple[Variation, ...] = ()
     second_pass: SecondPass | None = None
     guidance_interval: tuple[float, float] = WHOLE
+    clip_skip: int = 0
     control_image: bytes | None = field(default=None, repr=False)
     controlnet: str = ""
     control_type: ControlType = ControlType.EDGES
@@ -233,7 +237,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """The values that one model accepts, its defaults, and the guidance interval of its pictures.
+    """The values that one model accepts, its defaults, guidance interval and `clip_skip` of its pictures.
 
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
@@ -254,6 +258,7 @@ class Offer:
     licence: str = ""
     licence_link: str = ""
     guidance_interval: tuple[float, float] = WHOLE
+    clip_skip: int = 0
     controlnets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -267,6 +272,8 @@ class Offer:
             )
         if not _is_interval(self.guidance_interval):
             raise ValueError(f"{self.model} cannot be offered with guidance in {self.guidance_interval}")
+        if not 0 <= self.clip_skip <= MAX_CLIP_SKIP:
+            raise ValueError(f"{self.model} cannot be offered with a clip_skip of {self.clip_skip}")
 
     def reaches(self, lane: Lane) -> bool:
         """Whether a request within this offer can be in `lane`."""

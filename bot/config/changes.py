@@ -21,7 +21,7 @@ ALIVE: Keys = _keys(
     {
         "discord": "language languages",
         "models": "name checkpoint revision variant vae denoiser timestep_spacing sizes num_inference_steps "
-        "guidance_scale guidance_interval sampler max_steps prompt_chunks safety_checker flagged "
+        "guidance_scale guidance_interval clip_skip sampler max_steps prompt_chunks safety_checker flagged "
         "flagged_spoiler flagged_age_restricted picture_classifier picture_levels picture_threshold loras "
         "lora_rank preview_decoder licence licence_link",
         "queue": "drain_seconds max_waiting_per_user max_waiting server_share kept_share "

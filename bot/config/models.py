@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from bot.config.mistakes import InvalidValue, quoted
 from bot.config.section import GivenPath, PathText, Section, repeated
 from bot.domain.levels import DEFAULT_THRESHOLD, Level
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
+from sdjax_engine.request import MAX_CLIP_SKIP, MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
 
 
 def _auto_or_switch(value: Any) -> Any:
@@ -131,6 +131,7 @@ class ModelConfig(Section):
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
     guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
     guidance_interval: Annotated[tuple[float, float], BeforeValidator(_interval)] = WHOLE
+    clip_skip: Annotated[int, Field(ge=0, le=MAX_CLIP_SKIP)] = 0
     sampler: Sampler = Sampler.DDIM
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
@@ -212,6 +213,7 @@ class ModelConfig(Section):
             num_inference_steps=self.num_inference_steps,
             guidance_scale=self.guidance_scale,
             guidance_interval=self.guidance_interval,
+            clip_skip=self.clip_skip,
             sampler=self.sampler,
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,

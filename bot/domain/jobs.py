@@ -102,6 +102,7 @@ class Recipe:
     variations: tuple[Variation, ...] = ()
     second_pass: SecondPass | None = None
     guidance_interval: tuple[float, float] = WHOLE
+    clip_skip: int = 0
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -129,6 +130,7 @@ class Recipe:
             loras=self.loras,
             second_pass=self.second_pass,
             guidance_interval=self.guidance_interval,
+            clip_skip=self.clip_skip,
         )
 
     @property

@@ -152,7 +152,7 @@ class _Fitting:
     def others(self, data: GenerationData) -> None:
         if data.started:
             self.differ("image", "" if data.strength is None else f"{data.strength:g}")
-        if data.clip_skip not in (None, 0, 1):
+        if data.clip_skip is not None and max(data.clip_skip, 1) != self.offer.clip_skip + 1:
             self.differ("other", f"Clip skip: {data.clip_skip}")
         for item in data.unread:
             self.differ("other", item)

@@ -76,8 +76,15 @@ class TextEncoders(Protocol):
     def components(self) -> tuple[str, ...]:
         """The components whose parameters `encode` gets, in this order."""
 
-    def read(self, prompt: str, *, negative: bool) -> tuple[Hashable, PromptFacts]:
-        """Return a prompt as the encoders read it, and facts of it; equal texts have equal encodings."""
+    @property
+    def most_skipped(self) -> int:
+        """The largest `clip_skip`; 0 where no layers can be skipped."""
+
+    def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[Hashable, PromptFacts]:
+        """Return a prompt as the encoders read it, and facts of it; equal texts have equal encodings.
+
+        The encoding of a prompt is taken `clip_skip` layers before the usual one.
+        """
 
     def tokens(self, texts: Mapping[int, Any], count: int) -> Tokens:
         """Return texts, as `read` returns them, as arrays of the host for `count` devices.

@@ -19,7 +19,7 @@ from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.traced import Judges
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint, in_bytes
-from sdjax_engine.families.family import Encoding, Latents, Networks, Parameters, Tokens, WithLoras
+from sdjax_engine.families.family import Encoding, Networks, Parameters, Tokens, WithLoras
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loras import LoraBank
@@ -159,7 +159,7 @@ class LoadedModel:
         arrival: Hashable = None,
     ) -> None:
         self.networks = checkpoint.family.networks(checkpoint, offer)
-        check_sizes(offer, self.networks.latents)
+        check_offer(offer, self.networks)
         self.judges = judges_of(checkpoint)
         self.offer = offer
         self.mesh = compiler.mesh
@@ -322,9 +322,14 @@ def arrays_of(checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> Mo
     )
 
 
-def check_sizes(offer: Offer, latents: Latents) -> None:
-    """Raise UnreadableCheckpoint for sizes whose sides are no multiples of what the latents need."""
-    multiple = latents.multiple
+def check_offer(offer: Offer, networks: Networks) -> None:
+    """Raise UnreadableCheckpoint for sizes that the latents cannot have, and for too many skipped layers."""
+    multiple, most = networks.latents.multiple, networks.texts.most_skipped
+    if offer.clip_skip > most:
+        raise UnreadableCheckpoint(
+            f"{offer.model} cannot be painted with clip_skip = {offer.clip_skip}: its text encoders allow "
+            f"{most} at most."
+        )
     wrong = [f"{width}x{height}" for width, height in offer.sizes if width % multiple or height % multiple]
     if wrong:
         raise UnreadableCheckpoint(

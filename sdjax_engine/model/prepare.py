@@ -175,9 +175,11 @@ class Preparation:
         self, request: Request, loras: SeatRows
     ) -> tuple[tuple[Text, Text], tuple[PromptFacts, PromptFacts]]:
         """Return the negative prompt and the prompt as the text encoders read them, and the facts of both."""
-        read = self._networks.texts.read
-        negative, facts_of_negative = read(request.negative_prompt, negative=True)
-        positive, facts = read(request.prompt, negative=False)
+        read, skip = self._networks.texts.read, request.clip_skip
+        if not 0 <= skip <= (most := self._networks.texts.most_skipped):
+            raise InvalidRequest("clip_skip", value=skip, model=request.model, limit=most)
+        negative, facts_of_negative = read(request.negative_prompt, negative=True, clip_skip=skip)
+        positive, facts = read(request.prompt, negative=False, clip_skip=skip)
         lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
         adapted = partial(Text, lora_rows=lora_rows.tobytes(), lora_scales=lora_scales.tobytes())
         first = negative if self._has_two_texts(request) else positive

@@ -37,12 +37,16 @@ class CLIPEncoder(nnx.Module):
             CLIPEncoderLayer(values, shared, causal=causal) for _ in range(values["num_hidden_layers"])
         )
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return the input and the output of the last layer, each in the shape of `x`."""
-        before = x
-        for layer in self.layers:
+    def __call__(self, x: Array, *, skip: Array | None = None) -> tuple[Array, Array]:
+        """Return the output of an earlier layer and that of the last, each in the shape of `x`.
+
+        The earlier layer is `skip` () int32 layers before the last; without `skip` it is the one before.
+        """
+        earlier = x
+        for number, layer in enumerate(self.layers, 1):
             before, x = x, layer(x)
-        return before, x
+            earlier = before if skip is None else jnp.where(number == len(self.layers) - skip, x, earlier)
+        return earlier, x
 
 
 class CLIPEncoderLayer(nnx.Module):
@@ -113,16 +117,22 @@ class CLIPTextTransformer(nnx.Module):
         self.final_layer_norm = LayerNorm(width, shared, eps=values["layer_norm_eps"])
         self.end = values["eos_token_id"]
 
-    def __call__(self, input_ids: Array, *, penultimate: bool = False) -> TextEncoding:
+    def __call__(
+        self, input_ids: Array, *, penultimate: bool = False, skip: Array | None = None
+    ) -> TextEncoding:
         """Encode `input_ids` (n, length) int32.
 
         `hidden` is the normed last state or, with `penultimate`, the input of the last layer, not normed.
-        `pooled` is the normed last state at the end token of the prompt.
+        With `skip` () int32 it is the state so many layers before that. `pooled` is the normed last state at
+        the end token of the prompt, whatever is skipped.
         """
-        before, last = self.encoder(self.embeddings(input_ids))
+        skipped = skip + 1 if penultimate and skip is not None else skip
+        earlier, last = self.encoder(self.embeddings(input_ids), skip=skipped)
         normed = self.final_layer_norm(last)
         pooled = normed[jnp.arange(len(input_ids)), end_positions(input_ids, self.end)]
-        return TextEncoding(hidden=before if penultimate else normed, pooled=pooled)
+        if penultimate:
+            return TextEncoding(hidden=earlier, pooled=pooled)
+        return TextEncoding(hidden=normed if skip is None else self.final_layer_norm(earlier), pooled=pooled)
 
 
 class CLIPTextModel(CLIPTextTransformer):
@@ -141,9 +151,11 @@ class CLIPTextModelWithProjection(nnx.Module):
         self.text_model = CLIPTextTransformer(values, shared)
         self.text_projection = linear(values["hidden_size"], values["projection_dim"], shared, bias=False)
 
-    def __call__(self, input_ids: Array, *, penultimate: bool = False) -> TextEncoding:
+    def __call__(
+        self, input_ids: Array, *, penultimate: bool = False, skip: Array | None = None
+    ) -> TextEncoding:
         """Encode `input_ids` (n, length) int32 as `CLIPTextTransformer` does; `pooled` is projected."""
-        hidden, pooled = self.text_model(input_ids, penultimate=penultimate)
+        hidden, pooled = self.text_model(input_ids, penultimate=penultimate, skip=skip)
         return TextEncoding(hidden=hidden, pooled=self.text_projection(pooled))
 
 

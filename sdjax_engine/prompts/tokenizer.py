@@ -197,13 +197,15 @@ class TokenizedText:
     """One text as the text encoders read it; equal texts have equal encodings.
 
     `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, padded to the
-    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros.
+    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros. The encoding
+    is taken `clip_skip` layers before the usual one.
     """
 
     ids: bytes = field(repr=False)
     weights: bytes = field(repr=False)
     chunks: int
     silent: bool = False
+    clip_skip: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,14 +366,18 @@ def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int
     return max_chunks * room - sum(room - len(chunk) for chunk in chunks[:-1])
 
 
-def padded_text(encoders: Sequence[Tokens], shape: tuple[int, int, int], *, silent: bool) -> TokenizedText:
+def padded_text(
+    encoders: Sequence[Tokens], shape: tuple[int, int, int], *, silent: bool, clip_skip: int = 0
+) -> TokenizedText:
     """Return one text from its tokens for each encoder; its ids are of `shape` (encoders, chunks, length)."""
     ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
     chunks = len(encoders[0].ids)
     weights[:chunks] = encoders[0].weights
     for index, tokens in enumerate(encoders):
         ids[index, :chunks] = tokens.ids
-    return TokenizedText(ids=ids.tobytes(), weights=weights.tobytes(), chunks=chunks, silent=silent)
+    return TokenizedText(
+        ids=ids.tobytes(), weights=weights.tobytes(), chunks=chunks, silent=silent, clip_skip=clip_skip
+    )
 
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"

@@ -15,7 +15,7 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, first_line
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Arrival, Residency
-from sdjax_engine.model.loaded import LoadedModel, arrays_of, check_sizes
+from sdjax_engine.model.loaded import LoadedModel, arrays_of, check_offer
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.startup.companions import (
     add_picture_classifiers,
@@ -63,7 +63,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
     if spec.safety_checker and SAFETY_CHECKER not in checkpoint.components:
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
     networks = checkpoint.family.networks(checkpoint, spec.offer)
-    check_sizes(spec.offer, networks.latents)
+    check_offer(spec.offer, networks)
     loras = LoraBank.load(spec.loras, checkpoint, in_host_memory, rank=spec.lora_rank)
     if spec.loras:
         compiler.tell(f"LoRAs of {spec.offer.model}: {loras}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax.numpy as jnp
 
 from sdjax_engine.config import ModelSpec
-from sdjax_engine.model.loaded import check_sizes
+from sdjax_engine.model.loaded import check_offer
 from sdjax_engine.model.loras import layer_shapes, read_all
 from sdjax_engine.model.prepare import Planner
 from sdjax_engine.samplers import pipeline_config
@@ -57,8 +57,9 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     )
     parts = parts_of(contents, dtype)
     check_tensors(contents.origin, parts)
-    latents = contents.family.networks(contents, spec.offer).latents
-    check_sizes(spec.offer, latents)
+    networks = contents.family.networks(contents, spec.offer)
+    latents = networks.latents
+    check_offer(spec.offer, networks)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, contents.family.corrections(contents.pipeline)))
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}

@@ -7,6 +7,7 @@ on the scale from 0 to 1, after 20 steps in float32. Run with `-s` to see the fi
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from engines import SMALLEST, like
 from pictures import LanePainter, as_latents
 
 from sdjax_engine.denoising.noise import fresh_noise, initial_noise
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.files import read_json
@@ -107,9 +110,42 @@ def test_a_picture_in_bfloat16_stays_near_its_reference(
     assert differences.mean() <= BFLOAT16_MEAN
 
 
+@pytest.mark.parametrize("name", ["SD 1", "SDXL"])
+def test_a_picture_with_skipped_layers_is_its_references(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, deep = tmp_path / "checkpoint", {"num_hidden_layers": 4}
+    values = (
+        of_one_block(name) | {"text_encoder": deep} | ({"text_encoder_2": deep} if name == "SDXL" else {})
+    )
+    make_tiny_checkpoint(folder, **values)
+    offer = Offer(
+        model="tiny",
+        sizes=((WIDTH, HEIGHT),),
+        num_inference_steps=4,
+        guidance_scale=5.0,
+        sampler=default_sampler(read_json(folder / "scheduler" / "scheduler_config.json")),
+    )
+    asked = {"prompt": "a red circle", "negative_prompt": "a blue star", "height": HEIGHT, "width": WIDTH}
+    plain = like(seed=11, sampler=offer.sampler, num_inference_steps=8, guidance_scale=5.0, **asked)
+    requests = [dataclasses.replace(plain, clip_skip=skip) for skip in range(3)]
+    paints = LanePainter(folder, offer)
+    ours = paints.paint(requests)  # in one batch
+    for request, picture in zip(requests, ours, strict=True):
+        theirs = reference_picture(folder, request, monkeypatch)
+        assert float(np.abs(picture - theirs).max()) <= TOLERANCE
+    assert min(float(np.abs(each - ours[0]).max()) for each in ours[1:]) > 10 * TOLERANCE
+    with pytest.raises(InvalidRequest, match="choose between 0 and"):
+        paints.model.prepare(dataclasses.replace(plain, clip_skip=4))
+    with pytest.raises(UnreadableCheckpoint, match="clip_skip = 4"):
+        LoadedModel(dataclasses.replace(offer, clip_skip=4), paints.model.checkpoint, paints.compiler)
+
+
 def reference_picture(folder: Path, request: Request, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Paint the request with the pipeline that the checkpoint names, which draws our noise."""
     pipeline = DiffusionPipeline.from_pretrained(folder)
+    # Its `clip_skip` reads the last norm where transformers 4 had it.
+    object.__setattr__(pipeline.text_encoder, "text_model", pipeline.text_encoder)
     pipeline.set_progress_bar_config(disable=True)
     shape = (HEIGHT // 2, WIDTH // 2, 4)
     seed, drawn = jnp.uint32(request.seed), iter(range(99))
@@ -129,4 +165,5 @@ def reference_picture(folder: Path, request: Request, monkeypatch: pytest.Monkey
         latents=as_latents(initial_noise(seed, shape)),
         output_type="np",
         **told,
+        **({"clip_skip": request.clip_skip} if request.clip_skip else {}),
     ).images[0]

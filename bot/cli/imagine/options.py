@@ -110,6 +110,7 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         strength=_strength(options) if options.image else 1.0,
         loras=tuple((loras | {lora.name: lora for lora in tagged}).values()),
         guidance_interval=offer.guidance_interval,
+        clip_skip=offer.clip_skip,
     )
     if options.enlarge:
         larger_width, larger_height = options.enlarge

@@ -189,6 +189,7 @@ def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int]
         loras=tuple(loras.values()),
         style=asked.style or "",
         guidance_interval=offer.guidance_interval,
+        clip_skip=offer.clip_skip,
     )
     if asked.size is not None or not asked.image:  # else the start picture gives the size
         recipe = with_second_pass(recipe, asked, offer)

@@ -268,6 +268,7 @@ def described(job: Job) -> dict[str, Any]:
         "steps": recipe.num_inference_steps,
         "guidance": recipe.guidance_scale,
         "guidance_interval": list(recipe.guidance_interval),
+        "clip_skip": recipe.clip_skip,
         "sampler": recipe.sampler.value,
         "loras": {lora.name: lora.weight for lora in recipe.loras},
         "started_from": list(recipe.start_pictures),

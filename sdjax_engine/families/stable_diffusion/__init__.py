@@ -98,6 +98,7 @@ class StableDiffusion:
                 blueprints=tuple(encoder.blueprint for encoder in encoders.values()),
                 tokenizers=parts.tokenizers,
                 most_chunks=offer.prompt_chunks,
+                layers=min(int(each.config["num_hidden_layers"]) for each in encoders.values()),
                 pools=takes_sizes,
                 zeros_for_empty=is_xl(parts.pipeline)
                 and bool(parts.index.get("force_zeros_for_empty_prompt", True)),

@@ -25,12 +25,16 @@ from sdjax_engine.request import PromptFacts
 
 
 class Tokens(NamedTuple):
-    """One text for each device; only the first `chunks` count, and a `silent` text is encoded as zeros."""
+    """One text for each device; only the first `chunks` count, and a `silent` text is encoded as zeros.
+
+    `clip_skip` is how many layers before the usual one the encoding is taken.
+    """
 
     ids: npt.NDArray[np.int32] | jax.Array  # (1, encoders, most chunks, length) int32
     weights: npt.NDArray[np.float32] | jax.Array  # (1, most chunks, length) float32
     chunks: npt.NDArray[np.int32] | jax.Array  # (1,) int32
     silent: npt.NDArray[np.bool_] | jax.Array  # (1,) bool
+    clip_skip: npt.NDArray[np.int32] | jax.Array  # (1,) int32
 
 
 class Encoding(NamedTuple):
@@ -49,14 +53,15 @@ class ClipTexts:
     """One or two of CLIP's text encoders, whose widths are joined.
 
     A text has at most `most_chunks` chunks. With two encoders the last layer but one is the encoding.
-    `pools`: the pooled encoding is needed too. `zeros_for_empty`: an empty negative prompt is encoded as
-    zeros.
+    `layers` is the smallest number of layers of an encoder. `pools`: the pooled encoding is needed too.
+    `zeros_for_empty`: an empty negative prompt is encoded as zeros.
     """
 
     components: tuple[str, ...]
     blueprints: tuple[Blueprint, ...] = field(repr=False)
     tokenizers: tuple[Tokenizer, ...] = field(repr=False)
     most_chunks: int
+    layers: int
     pools: bool
     zeros_for_empty: bool
     known_words: frozenset[str] = field(repr=False)
@@ -66,8 +71,16 @@ class ClipTexts:
         """The shape of a text's ids: (encoders, chunks, length)."""
         return len(self.tokenizers), self.most_chunks, self.tokenizers[0].length
 
-    def read(self, prompt: str, *, negative: bool) -> tuple[TokenizedText, PromptFacts]:
-        """Return a prompt in chunks of token ids, and facts of it as the first encoder takes it."""
+    @property
+    def most_skipped(self) -> int:
+        """The most layers that may be skipped: the output of the first layer is left."""
+        return self.layers - len(self.tokenizers)
+
+    def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[TokenizedText, PromptFacts]:
+        """Return a prompt in chunks of token ids, and facts of it as the first encoder takes it.
+
+        As in the reference, layers are skipped for the prompt alone.
+        """
         written = read_prompt(prompt)
         found = tokens_of_each(self.tokenizers, written, max_chunks=self.most_chunks)
         silent = negative and self.zeros_for_empty and not prompt.strip()
@@ -77,7 +90,8 @@ class ClipTexts:
             cut=found[0].cut,
             unknown=unknown_words(" ".join(piece.text for piece in written.pieces), self.known_words),
         )
-        return padded_text(found, self.shape, silent=silent), facts
+        skipped = 0 if negative else clip_skip
+        return padded_text(found, self.shape, silent=silent, clip_skip=skipped), facts
 
     def tokens(self, texts: Mapping[int, TokenizedText], count: int) -> Tokens:
         """Return the texts of `count` devices as arrays of the host."""
@@ -86,11 +100,13 @@ class ClipTexts:
             weights=np.ones((count, *self.shape[1:]), np.float32),
             chunks=np.zeros(count, np.int32),
             silent=np.zeros(count, np.bool_),
+            clip_skip=np.zeros(count, np.int32),
         )
         for device, text in texts.items():
             tokens.ids[device] = np.frombuffer(text.ids, np.int32).reshape(self.shape)
             tokens.weights[device] = np.frombuffer(text.weights, np.float32).reshape(self.shape[1:])
             tokens.chunks[device], tokens.silent[device] = text.chunks, text.silent
+            tokens.clip_skip[device] = text.clip_skip
         return tokens
 
     def encode(
@@ -106,12 +122,12 @@ class ClipTexts:
             for blueprint, (weights, bank) in zip(self.blueprints, parameters, strict=True)
         ]
         _, _, most, length = tokens.ids.shape
-        chunks = jnp.asarray(tokens.chunks)
+        chunks, skip = jnp.asarray(tokens.chunks), jnp.asarray(tokens.clip_skip)[0]
 
         def encode_chunk(chunk: jax.Array) -> tuple[jax.Array, jax.Array | None]:
             row = jax.lax.dynamic_index_in_dim(tokens.ids[0], chunk, axis=1, keepdims=False)
             outputs = [
-                encoder(row[index][None], penultimate=len(encoders) > 1)
+                encoder(row[index][None], penultimate=len(encoders) > 1, skip=skip)
                 for index, encoder in enumerate(encoders)
             ]
             factors = jax.lax.dynamic_index_in_dim(tokens.weights[0], chunk, keepdims=True)

@@ -52,9 +52,11 @@ class ChatTexts:
     tokenizer: ChatTokenizer = field(repr=False)
     known_words: frozenset[str] = field(repr=False)
 
-    def read(self, prompt: str, *, negative: bool) -> tuple[Text, PromptFacts]:
+    most_skipped = 0
+
+    def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[Text, PromptFacts]:
         """Return a prompt in its template as token ids, and facts of it; an empty one is a message too."""
-        del negative
+        del negative, clip_skip
         found = self.tokenizer.tokens(prompt, length=LENGTH)
         facts = PromptFacts(
             tokens=found.count,

@@ -143,6 +143,13 @@ def test_setting_is_used_or_listed(
     parse(Asked(**fitted.options), (OFFER, OTHER))
 
 
+def test_the_skipped_layers_of_the_model_are_no_difference() -> None:
+    skipping = replace(OFFER, clip_skip=1)
+    assert fit(replace(PLAIN, clip_skip=2), (skipping,)).differences == ()
+    [difference] = fit(replace(PLAIN, clip_skip=1), (skipping,)).differences
+    assert difference == Difference(setting="other", value="Clip skip: 1")
+
+
 def test_own_picture_gives_the_same_request_again() -> None:
     request = Request(
         prompt="a bird, (dawn:1.2)",
