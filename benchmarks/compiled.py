@@ -46,6 +46,7 @@ from sdjax_engine.memory.residency import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.models.attention_choice import Backend
 from sdjax_engine.request import Lane, Offer, Sampler
+from sdjax_engine.samplers.schedules import predicts_flow
 
 MODULES_OF_BACKEND = (
     "sdjax_engine.models.attention",
@@ -72,6 +73,7 @@ PICTURES = {
     "turbo": Picture(size=512, steps=4, guided=False),
     "sdxl": Picture(size=1024, steps=20),
     "sdxl-turbo": Picture(size=512, steps=4, guided=False),
+    "z-image": Picture(size=1024, steps=8, guided=False),
 }
 
 
@@ -238,15 +240,15 @@ def compile_all(
     options: argparse.Namespace, compiler: Compiler, row: Row, residency: DescribedResidency
 ) -> int:
     """Compile the programs of a row, and return the bytes that a device keeps: parameters and seats."""
+    described = described_checkpoint(row.checkpoint, compiler.mesh, dtype=options.dtype)
     offer = Offer(
         model=Path(row.checkpoint).name,
         sizes=((row.size, row.size),),
         num_inference_steps=20,
         guidance_scale=5.0 if row.guided else 1.0,
-        sampler=Sampler.DDIM,
+        sampler=Sampler.FLOW_EULER if predicts_flow(described.scheduler_config) else Sampler.DDIM,
         prompt_chunks=options.chunks,
     )
-    described = described_checkpoint(row.checkpoint, compiler.mesh, dtype=options.dtype)
     model = LoadedModel(offer, described, compiler, residency=residency)
     lane = Lane(model=offer.model, height=row.size, width=row.size, guided=row.guided)
     shapes = LaneShapes(lane=lane, model=model, seats_per_device=row.seats)

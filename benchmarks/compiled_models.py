@@ -12,12 +12,16 @@ from typing import Any
 import jax
 import loading
 import numpy as np
+import tokenizers as tokenizers_library
 from compiled_targets import replicated
 from engine_checkpoints import DEMO, XL_PARTS
 from jax.sharding import Mesh
+from tokenizers.models import BPE
 
+from sdjax_engine.families import pipelines
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Need, Owner, Residency
+from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.load import DTYPES, assemble
@@ -37,6 +41,31 @@ SD_21_TEXT = {
     "num_attention_heads": 16,
     "hidden_act": "gelu",
 }
+Z_IMAGE_TEXT = {
+    "hidden_size": 2560,
+    "intermediate_size": 9728,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "rope_theta": 1e6,
+}
+Z_IMAGE_VAE = {
+    "block_out_channels": [128, 256, 512, 512],
+    "down_block_types": ["DownEncoderBlock2D"] * 4,
+    "up_block_types": ["UpDecoderBlock2D"] * 4,
+    "layers_per_block": 2,
+    "latent_channels": 16,
+    "use_quant_conv": False,
+    "use_post_quant_conv": False,
+    "scaling_factor": 0.3611,
+    "shift_factor": 0.1159,
+}
+Z_IMAGE = {
+    "text_encoder": ("Qwen3Model", Z_IMAGE_TEXT),
+    "transformer": ("ZImageTransformer2DModel", {}),
+    "vae": ("AutoencoderKL", Z_IMAGE_VAE),
+}
+FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
 
 
 def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
@@ -58,8 +87,10 @@ def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
             return {part: (model, config) for part, (model, _, config) in XL_PARTS.items()}, (
                 "StableDiffusionXLPipeline"
             )
+        case "z-image":
+            return Z_IMAGE, "ZImagePipeline"
     raise SystemExit(
-        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl or sdxl-turbo."
+        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, z-image."
     )
 
 
@@ -73,8 +104,18 @@ def contents_of(name: str) -> Contents:
         part: Part(model=model, config=settle_config(model, config, origin=part), stored={}, origin=part)
         for part, (model, config) in parts.items()
     }
-    tokenizers = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
-    contents = replace(like, origin=name, pipeline=pipeline, components=settled, tokenizers=tokenizers)
+    tokenizers: tuple[Any, ...] = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
+    if name == "z-image":
+        tokenizers = (ChatTokenizer(size=1, pad_id=0, bpe=tokenizers_library.Tokenizer(BPE())),)
+        like = replace(like, scheduler_config=FLOW)
+    contents = replace(
+        like,
+        origin=name,
+        family=pipelines()[pipeline],
+        pipeline=pipeline,
+        components=settled,
+        tokenizers=tokenizers,
+    )
     check_together(contents)
     return contents
 
