@@ -63,8 +63,13 @@ VAE: dict[str, Any] = {
 TURBO: dict[str, Any] = {"shift": 3.0}
 
 
-def make_tiny_z_image(folder: Path, *, seed: int = 0, scheduler: Mapping[str, Any] = TURBO) -> Path:
-    """Write the checkpoint into `folder` and return it; the same arguments give the same bytes."""
+def make_tiny_z_image(
+    folder: Path, *, seed: int = 0, scheduler: Mapping[str, Any] = TURBO, **saving: Any
+) -> Path:
+    """Write the checkpoint into `folder` and return it; the same arguments give the same bytes.
+
+    `saving` are options of the reference's `save_pretrained`.
+    """
     tokenizer = build_chat_tokenizer()
     encoder = Qwen3Config(**ENCODER, vocab_size=len(tokenizer))
     ZImagePipeline(
@@ -73,7 +78,7 @@ def make_tiny_z_image(folder: Path, *, seed: int = 0, scheduler: Mapping[str, An
         text_encoder=randomise(Qwen3ForCausalLM(encoder), seed=seed + 2),
         tokenizer=tokenizer,
         transformer=randomise(ZImageTransformer2DModel(**TRANSFORMER), seed=seed + 3),
-    ).save_pretrained(folder)
+    ).save_pretrained(folder, **saving)
     return folder
 
 
