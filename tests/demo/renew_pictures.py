@@ -13,6 +13,7 @@ from pathlib import Path
 
 import first_pictures
 import moderators_pictures
+import operators_pictures
 import session_pictures
 from chromium import launched
 from documented import IMAGES, Kept
@@ -32,6 +33,11 @@ async def moderators(browser: Browser, folder: Path, kept: Kept) -> None:
     await moderators_pictures.visited(browser, folder, kept.keep)
 
 
+async def operators(browser: Browser, folder: Path, kept: Kept) -> None:
+    """The pictures of the operators' page."""
+    await operators_pictures.visited(browser, folder, kept.keep)
+
+
 async def session(browser: Browser, folder: Path, kept: Kept) -> None:
     """The pictures of a group session."""
     await session_pictures.visited(browser, folder, CACHE, kept.keep)
@@ -40,11 +46,13 @@ async def session(browser: Browser, folder: Path, kept: Kept) -> None:
 VISITS: dict[str, Callable[[Browser, Path, Kept], Awaitable[None]]] = {
     "first": first,
     "moderators": moderators,
+    "operators": operators,
     "session": session,
 }
 FILES = {
     "first": first_pictures.FILES,
     "moderators": moderators_pictures.FILES,
+    "operators": operators_pictures.FILES,
     "session": session_pictures.FILES,
 }
 
