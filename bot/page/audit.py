@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bot.page.guard import number_of
 from bot.page.house import House
-from bot.page.queue import number_of
 from bot.store.rows.audit import Act
 
 ON_A_PAGE = 50

@@ -17,10 +17,9 @@ from bot.delivery.review_message import (
 )
 from bot.domain.errors import MissingArtifact, ResultsUnavailable, UserMistake
 from bot.domain.holds import MOST_REASON, Cause, Hold, Outcome
-from bot.page.forms import Field, back, form_of
+from bot.page.guard import Field, back, form_of, number_of
 from bot.page.house import House
 from bot.page.pictures import Pictures
-from bot.page.queue import number_of
 from bot.page.rights import Reach, Right, Role, Viewer
 from bot.page.wall import may_undo, server_of, tiles
 from bot.store.rows.restrictions import Scope

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.page.guard import number_of
 from bot.page.house import House
 from bot.page.pictures import pictures_of
-from bot.page.queue import number_of
 from bot.store.operations.gallery import Search
 from bot.store.queue.search import SEARCHED
 

@@ -1,4 +1,4 @@
-"""What every request must pass, and the headers of every answer.
+"""What every request must pass, what forms and addresses say, and the headers of every answer.
 
 A request must name a host of ours: otherwise a stranger's name that leads to the loopback would open the
 page. A change must come from a page of ours.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
+from multidict import MultiDictProxy
 from yarl import URL
 
 from bot.config.page import PageConfig
 from bot.config.section import is_loopback
+from bot.store.rows.jobs import LARGEST_ID
 from bot.web.connections import Connections
 
+Field = str | bytes | bytearray | web.FileField
+MOST_DIGITS = 20
 SAFE = frozenset({"GET", "HEAD"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -72,3 +76,26 @@ class Guard:
         except ValueError:
             return None
         return f"http://{request.host}" if host == "localhost" or (host and is_loopback(host)) else None
+
+
+async def form_of(request: web.Request) -> MultiDictProxy[Field]:
+    """Return the fields of a form of ours; raises HTTPBadRequest for a body that none of our pages sends."""
+    try:
+        if request.content_type.startswith("multipart/"):
+            raise ValueError("our forms are not sent in parts")
+        return await request.post()
+    except (ValueError, LookupError):  # bytes or a name of an encoding that do not exist
+        raise web.HTTPBadRequest(text="This is no form of this page.") from None
+
+
+def back(path: str) -> web.Response:
+    """Return an answer that leads the browser to a path of ours."""
+    return web.Response(status=303, headers={"Location": path})
+
+
+def number_of(text: str) -> int | None:
+    """Return the id that somebody typed; None for an empty text, and 0, which nobody has, for any other."""
+    if not text:
+        return None
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else 0
+    return number if number <= LARGEST_ID else 0

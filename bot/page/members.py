@@ -1,4 +1,4 @@
-"""The people of servers as Discord knows them, remembered for a minute.
+"""Who looks at the page: by the configuration, or by what Discord says of a person, remembered for a minute.
 
 A role that somebody loses in Discord is lost here within FRESH_SECONDS, on pages that are open too. Where
 Discord does not answer, nobody has a role by it.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+from bot.config.page import PageConfig
 from bot.page.discord_api import MANAGE_MESSAGES, MANAGE_SERVER, DiscordApi, Membership
-from bot.page.rights import Viewer, role_in
+from bot.page.guard import number_of
+from bot.page.rights import Role, Viewer, role_in
+from bot.store.rows.audit import OPERATOR
 
 FRESH_SECONDS = 60.0
 MOST_KEPT = 1000
@@ -65,6 +68,39 @@ class Members:
         some = list(await self._servers.of(None))[:MOST_LOOKED_THROUGH]
         viewers = await asyncio.gather(*(self.viewer(user_id, guild_id) for guild_id in some))
         return [viewer for viewer in viewers if viewer is not None]
+
+
+class Viewers:
+    """Answers who a person is; without `members` only persons of the configuration are anybody."""
+
+    def __init__(self, config: PageConfig, members: Members | None) -> None:
+        self._config = config
+        self._members = members
+
+    async def of(self, user_id: int, query: Mapping[str, str], kept: str) -> Viewer | None:
+        """Return the person as a viewer of the server that the address names; None for nobody.
+
+        Without one it is the `kept` server, or the first server that the person is in. Raises
+        DiscordUnavailable.
+        """
+        if user_id == OPERATOR or user_id in self._config.operators:
+            return Viewer(user_id=user_id, role=Role.OPERATOR)
+        viewer = await self._in_server(user_id, query.get("server", ""), kept)
+        if user_id in self._config.readers and (viewer is None or viewer.role is Role.MEMBER):
+            return Viewer(user_id=user_id, role=Role.READER, name="" if viewer is None else viewer.name)
+        return viewer
+
+    async def servers(self, user_id: int) -> list[Viewer]:
+        """Return the person in each server that has the bot."""
+        return [] if self._members is None else await self._members.found(user_id)
+
+    async def _in_server(self, user_id: int, named: str, kept: str) -> Viewer | None:
+        if self._members is None:
+            return None
+        if named:
+            return await self._members.viewer(user_id, number_of(named) or 0)
+        viewer = await self._members.viewer(user_id, number_of(kept) or 0)
+        return viewer or next(iter(await self._members.found(user_id)), None)
 
 
 @dataclass(kw_only=True)

@@ -9,14 +9,13 @@ from typing import Any
 from aiohttp import web
 
 from bot.domain.errors import UnknownJob, UnreadableJob
+from bot.page.guard import number_of
 from bot.page.house import House
 from bot.page.pictures import pictures_of
 from bot.page.rights import rights_of
 from bot.store.operations.queue import Wanted
-from bot.store.rows.jobs import LARGEST_ID
 
 MOST_JOBS = 50
-MOST_DIGITS = 20
 
 
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
@@ -66,11 +65,3 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         "pictures": pictures_of(job),
         "rights": rights_of(query["role"]),
     }
-
-
-def number_of(text: str) -> int | None:
-    """Return the id that somebody typed; None for an empty text, and 0, which nobody has, for any other."""
-    if not text:
-        return None
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else 0
-    return number if number <= LARGEST_ID else 0

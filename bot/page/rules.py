@@ -1,4 +1,4 @@
-"""A server's rules on the words of prompts: tried on the prompts of a day before they are saved."""
+"""What a server does not allow: words, by rules that are tried before they are saved; blocked pictures."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from aiohttp import web
 
+from bot.domain.hashes import name_of, named
 from bot.domain.time_units import DAY_SECONDS
 from bot.front.recipes.rule_words import MAX_NAME, MAX_TERM, MAX_TERMS, read_terms, rule_name
 from bot.moderation.forms import forms_of
 from bot.moderation.rules import Judge
 from bot.moderation.search_cost import check_cost
-from bot.page.forms import form_of
+from bot.page.guard import form_of, number_of
 from bot.page.house import House
-from bot.page.queue import number_of
 from bot.page.wall import server_of
 from bot.process.threads import Deadline, Threads, TooLong
 from bot.store.library.named import key_of
@@ -27,6 +27,7 @@ from bot.store.rows.audit import By
 TRIED = 2000  # of the last requests of a server
 SECONDS = 2.0  # of processor time, for one trial
 EXAMPLES = 8
+SHOWN_BLOCKED = 60  # pictures
 AT_ONCE, SHARE = 2, 1  # threads, and those of one server
 
 
@@ -119,11 +120,11 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the rules of a server, and the one whose name the address has."""
     guild_id = await server_of(house, query)
     rules = await house.store.prompt_rules.of(guild_id) if guild_id else []
-    named = next((each for each in rules if key_of(each.name) == key_of(query.get("name", ""))), None)
+    chosen = next((each for each in rules if key_of(each.name) == key_of(query.get("name", ""))), None)
     return {
         "rules": rules,
         "guild_id": guild_id,
-        "form": {} if named is None else fields_of(named),
+        "form": {} if chosen is None else fields_of(chosen),
         "trial": None,
         "mistake": None,
         "saved": query.get("saved", "")[:MAX_NAME],
@@ -146,3 +147,30 @@ async def form_fields(request: web.Request) -> dict[str, str]:
     """Return the fields of the form of a rule."""
     form = await form_of(request)
     return {name: str(form.get(name, "")) for name in ("name", "action", "terms", "also", "channel")}
+
+
+async def read_blocked(house: House, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the newest blocked pictures of a server, each with its name and whether a file is kept."""
+    guild_id = await server_of(house, query)
+    found = await house.store.known.blocked(guild_id) if guild_id else []
+    kept = await house.store.known.kept(guild_id or 0, [each.hash for each in found[:SHOWN_BLOCKED]])
+    return {
+        "blocked": [(each, name_of(each.hash), each.hash in kept) for each in found[:SHOWN_BLOCKED]],
+        "more": len(found) > SHOWN_BLOCKED,
+        "most": SHOWN_BLOCKED,
+        "guild_id": guild_id,
+    }
+
+
+async def file_of(house: House, guild_id: int, name: str) -> str | None:
+    """Return the file of a blocked picture of a server; None where it is not blocked or no file is kept."""
+    number = named(name)
+    if number is None or all(each.hash != number for each in await house.store.known.blocked(guild_id)):
+        return None
+    return (await house.store.known.kept(guild_id, [number])).get(number)
+
+
+async def unblock(house: House, name: str, by: By) -> bool:
+    """Unblock the picture of this name; False where the server has not blocked it."""
+    number = named(name)
+    return number is not None and await house.store.known.unblock(number, by)

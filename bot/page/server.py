@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
@@ -27,17 +28,16 @@ from bot.domain.errors import (
     UnreadableJob,
     UserMistake,
 )
-from bot.page import audit, blocked, gallery, operations, queue, rules, settings, usage, wall, well
+from bot.page import audit, gallery, operations, queue, rules, settings, usage, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
-from bot.page.forms import back, form_of
-from bot.page.guard import HEADERS, Guard
+from bot.page.guard import HEADERS, Guard, back, form_of, number_of
 from bot.page.house import House
+from bot.page.members import Viewers
 from bot.page.pictures import Pictures
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
-from bot.page.viewers import Viewers
 from bot.store.rows.audit import EVERYWHERE, By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
@@ -82,7 +82,7 @@ VIEWS = (
     ),
     View(
         name="blocked",
-        read=blocked.read,
+        read=rules.read_blocked,
         right=Right.REVIEW,
         keys=("server", "viewer", "owns"),
         fresh_seconds=5.0,
@@ -367,12 +367,10 @@ class _Pages:
         return self._entrance_of(request, link=request.query.get("link", ""))
 
     def _entrance_of(
-        self, request: web.Request, *, status: int = 200, link: str = "", trouble: str = ""
+        self, request: web.Request, *, status: int = 200, link: str = "", trouble: str = "", name: str = ""
     ) -> web.Response:
-        discord = self._login is not None
-        return self._plain(
-            request, "entrance.html", status=status, link=link, trouble=trouble, discord=discord
-        )
+        facts: dict[str, Any] = {"link": link, "trouble": trouble, "name": name}
+        return self._plain(request, "entrance.html", status=status, discord=self._login is not None, **facts)
 
     async def _enter(self, request: web.Request) -> web.Response:
         answer = await self._entrance.enter(request, str((await form_of(request)).get("link", "")))
@@ -393,7 +391,7 @@ class _Pages:
             if await self._viewers.of(account.id, {}, "") is None:
                 raise LoginFailed("nobody")
             # Not a redirect: the browser sends a strict cookie with no request that began at Discord.
-            answer = self._plain(request, "entered.html", name=account.name)
+            answer = self._entrance_of(request, name=account.name)
             await self._entrance.open(request, answer, account.id)
         except LoginFailed as failed:
             answer = self._entrance_of(request, status=401, trouble=failed.trouble)
@@ -458,7 +456,7 @@ class _Pages:
         return self._changed(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
 
     async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:
-        number = queue.number_of(request.match_info["message"])
+        number = number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
         return self._changed("/deliveries")
@@ -488,12 +486,12 @@ class _Pages:
 
     async def _blocked_picture(self, request: web.Request, viewer: Viewer) -> web.Response:
         guild_id = await self._server(request, viewer)
-        name = await blocked.file_of(self._house, guild_id, request.match_info["name"])
+        name = await rules.file_of(self._house, guild_id, request.match_info["name"])
         return await self._pictures.file(request, name)
 
     async def _unblock(self, request: web.Request, viewer: Viewer) -> web.Response:
         guild_id = await self._server(request, viewer)
-        if not await blocked.unblock(self._house, request.match_info["name"], viewer.by(guild_id)):
+        if not await rules.unblock(self._house, request.match_info["name"], viewer.by(guild_id)):
             raise web.HTTPNotFound
         return self._changed("/blocked" if viewer.guild_id else f"/blocked?server={guild_id}")
 
@@ -588,7 +586,7 @@ async def _choose_language(request: web.Request) -> web.Response:
 
 async def _choose_server(request: web.Request, _viewer: Viewer) -> web.Response:
     answer = back("/")
-    if number := queue.number_of(str((await form_of(request)).get("server", ""))):
+    if number := number_of(str((await form_of(request)).get("server", ""))):
         answer.set_cookie(SERVER_COOKIE, str(number), path="/", httponly=True, samesite="Strict")
     return answer
 

@@ -12,8 +12,8 @@ from bot.config.environment import BETWEEN, FILE, PREFIX
 from bot.config.mistakes import MAY_BE_SECRET
 from bot.moderation.policy import KEYS, Effective, Said, effective, said_by, values_of
 from bot.page.audit import text_of
+from bot.page.guard import number_of
 from bot.page.house import House, Setting
-from bot.page.queue import number_of
 from bot.store.moderation.policies import PolicyScope
 from bot.telemetry.redaction import HIDDEN, redact
 

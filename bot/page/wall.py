@@ -14,8 +14,8 @@ from bot.domain.errors import UserMistake
 from bot.domain.hashes import SEARCH_DISTANCE
 from bot.domain.jobs import ImageRecord
 from bot.domain.time_units import DAY_SECONDS
+from bot.page.guard import number_of
 from bot.page.house import House
-from bot.page.queue import number_of
 from bot.store.moderation.known import Match
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.jobs import origin_from, recipe_from
