@@ -297,7 +297,7 @@ class _Pages:
             if refused.status == web.HTTPUnauthorized.status_code:
                 return self._entrance_of(request, status=401)
             return self._plain(request, "trouble.html", status=403, trouble="forbidden", words="")
-        except web.HTTPNotFound:
+        except (web.HTTPNotFound, UserMistake):  # of a text that cannot be stored
             return self._plain(request, "trouble.html", status=404, trouble="nothing", words="")
 
     async def _viewer(self, request: web.Request) -> Viewer:

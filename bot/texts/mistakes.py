@@ -151,6 +151,7 @@ MISTAKES: Mapping[str, str] = {
         "This result is in this channel already: delete that message first to publish it once more."
     ),
     "show_restricted": ("This was painted in an age-restricted channel: look at it in such a channel."),
+    "null_character": "A null character cannot be stored: leave it out.",
     "no_picture": "This picture's file is gone: choose another, or ask for it again.",
     "queue_full_user": (
         "At most {limit} of your pictures can wait, and large ones count as several: wait for some to "

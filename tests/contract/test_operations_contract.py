@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
-from bot.domain.errors import StaleLease, UnknownJob
+from bot.domain.errors import StaleLease, UnknownJob, UserMistake
 from bot.domain.jobs import State
 from bot.domain.outbox import Outgoing
 from bot.store import Store
@@ -162,6 +163,14 @@ async def test_a_drained_worker_finishes_and_claims_nothing_until_it_is_let_go_o
     assert (worker.drained, worker.seats) == (False, 2)
     assert not await store.workers.drain("nobody", BY)
     assert [entry[0] for entry in await acts(store)] == [Act.UNDRAIN, Act.DRAIN]
+
+
+async def test_a_null_character_is_refused_and_is_no_outage(store: Store) -> None:
+    failures: list[None] = []
+    store.shared.database.on_failure = lambda: failures.append(None)
+    with suppress(UserMistake):  # SQLite takes it
+        await store.queue.listed(Wanted(model="a\0"), limit=1)
+    assert failures == []
 
 
 async def test_a_worker_shows_its_lanes_and_what_it_paints_while_it_lives(store: Store, clock: Clock) -> None:

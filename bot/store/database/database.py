@@ -26,8 +26,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bot.domain.errors import StoreUnavailable
-from bot.store.database.failures import TRANSLATED, unavailable
+from bot.domain.errors import StoreUnavailable, UserMistake
+from bot.store.database.failures import TRANSLATED, has_null_character, unavailable
 from bot.store.database.notifications import CHANNEL, listen
 from bot.store.database.outage import Outage
 
@@ -467,11 +467,15 @@ def translated(
 ) -> Iterator[None]:
     """Raise StoreUnavailable, with the place, for errors that mean that the database cannot be used now.
 
+    Raises UserMistake `null_character` for a text that no PostgreSQL keeps: that is no outage.
+
     `on_failure` is called first, with that error, or with None for an error that shows a bug.
     """
     try:
         yield
     except TRANSLATED as error:
+        if has_null_character(error):
+            raise UserMistake("null_character") from None
         better = unavailable(error, place)
         on_failure(better)
         if better is None:

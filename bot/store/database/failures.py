@@ -61,6 +61,12 @@ def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
     return StoreUnavailable(sentence.format(place=place, reason=reason))
 
 
+def has_null_character(error: Exception) -> bool:
+    """Return whether PostgreSQL refused a null character, which it keeps in no text."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return getattr(cause, "sqlstate", None) in ("22021", "22P05")
+
+
 def is_deadlock(error: StoreUnavailable) -> bool:
     """Return whether PostgreSQL has ended the transaction, because another one waited for it as well."""
     return _sqlstate(error) == "40P01"
