@@ -125,6 +125,7 @@ def test_pictures_with_control_pictures_in_one_batch_are_the_references_each_alo
 
     for request, one in zip(requests[:3], ours, strict=False):
         theirs = reference_picture(folder, "StableDiffusionControlNetPipeline", request)
+        print(f"\nSD 1 with {request.controlnet}: {largest_difference(one, theirs):.1e}")
         assert largest_difference(one, theirs) <= TOLERANCE
         assert largest_difference(ours[3], one) > 10 * TOLERANCE
     np.testing.assert_array_equal(ours[3], ours[4])
@@ -147,7 +148,9 @@ def test_a_picture_of_sdxl_with_a_control_picture_is_its_references(
 
     (ours,) = paints.paint([request])
 
-    assert largest_difference(ours, reference_picture(folder, pipeline, request)) <= TOLERANCE
+    difference = largest_difference(ours, reference_picture(folder, pipeline, request))
+    print(f"\n{pipeline}: {difference:.1e}")
+    assert difference <= TOLERANCE
     (plain,) = paints.paint([asked(control_image=None, negative_prompt="a blue star")])
     assert largest_difference(ours, plain) > 10 * TOLERANCE
     if "Union" in pipeline:
