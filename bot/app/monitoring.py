@@ -7,12 +7,13 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 
+from bot.app.local_paths import disks_of
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.process import restarts
 from bot.process.retries import keep_running
+from bot.process.threads import Threads
 from bot.store import Store
 from bot.store.queue.jobs import Jobs
 from bot.telemetry.loop_watch import LoopWatch
@@ -47,19 +48,40 @@ async def monitor(
         metrics,
         refresh=backlog.refresh,
         checks=checks,
-        notes=partial(notes, store),
+        notes=Notes(config, store).read,
         token=web.read_token(),
     )
     await stack.enter_async_context(pages)
 
 
-async def notes(store: Store) -> list[str]:
-    """Return what an operator should know although this process is well."""
-    with suppress(StoreUnavailable, TimeoutError):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            if not await store.offers.is_anything_offered():
-                return [NO_WORKER]
-    return []
+class Notes:
+    """What an operator should know although this process is well, in words that say what to do."""
+
+    def __init__(self, config: Config, store: Store) -> None:
+        self._config = config
+        self._store = store
+        self._threads = Threads("disks", most=1)  # a disk that hangs keeps the one thread
+
+    async def read(self) -> list[str]:
+        """Return the notes; none from a database that does not answer, which is no fault of the notes."""
+        of_workers, of_disks = await asyncio.gather(self._of_workers(), self._of_disks())
+        return [*of_workers, *of_disks]
+
+    async def _of_workers(self) -> list[str]:
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                if not await self._store.offers.is_anything_offered():
+                    return [NO_WORKER]
+        return []
+
+    async def _of_disks(self) -> list[str]:
+        try:
+            found = await self._threads.run_within(PATIENCE_SECONDS, lambda: list(disks_of(self._config)))
+        except TimeoutError:
+            return [f"the disks have not answered within {PATIENCE_SECONDS:g} s: see whether one hangs."]
+        except OSError as error:
+            return [f"the disks cannot be looked at: {error.strerror}."]
+        return [str(disk) for disk in found if disk.is_short]
 
 
 class BacklogReader:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from bot.app.local_paths import is_path
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.config.mistakes import quoted
@@ -92,14 +93,6 @@ def mistakes_in_opened_watermark(config: Config) -> Iterator[str]:
 def _folder(key: str, source: str) -> Iterator[str]:
     if source and source != DEMO and not is_hub_id(source) and not is_path(Path.exists, source):
         yield f"{key}: there is no file or folder {quoted(source)}: correct its path."
-
-
-def is_path(kind: Callable[[Path], bool], source: str | Path) -> bool:
-    """Return whether there is a file of this kind that can be reached; a text that can be no path is none."""
-    try:
-        return kind(Path(source).expanduser())
-    except (OSError, RuntimeError, ValueError):  # too long or closed, the home of nobody, a null character
-        return False
 
 
 def check_start(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
-from bot.app.monitoring import BacklogReader, notes
+from bot.app.monitoring import BacklogReader, Notes
 from bot.app.operator import in_store
 from bot.app.queue import Queue
 from bot.config import Config
@@ -50,7 +49,7 @@ async def _open(
         artifacts=artifacts,
         config=config.page,
         usage=config.usage,
-        notes=functools.partial(notes, store),
+        notes=Notes(config, store).read,
         checks=checks,
         settings=settings_of(config, os.environ),
         operator_says=operator_of(config).said(1.0),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from bot.app.named_files import is_path
+from bot.app.local_paths import is_path
 from bot.config import Config, ModelConfig
 from bot.config.mistakes import quoted
 from bot.config.models import MAX_NAME

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -14,8 +13,8 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from bot.app.local_paths import database_file, disks_of, is_path, local_folder, nearest
 from bot.app.named_files import (
-    is_path,
     mistakes_in_files,
     mistakes_in_opened_watermark,
     mistakes_in_watermark,
@@ -23,16 +22,13 @@ from bot.app.named_files import (
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
-from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
 from bot.process.private_files import OTHERS
 from bot.process.threads import in_thread
 from bot.store.database.postgresql_server import has_password
 from bot.telemetry.redaction import redact
-from sdjax_engine.errors import in_bytes
 
 PICTURES, DISK, MODES, FILES, TRACES = "pictures", "disk", "modes", "files", "traces"
-LEAST_FREE = 2 * 2**30
 _WORDS = b"sdjax-bot doctor"
 
 
@@ -82,48 +78,8 @@ def _remove(files: Any, name: str) -> None:
 async def disks(config: Config) -> AsyncIterator[Finding]:
     """Say how much space the disks have that the configuration's folders are on."""
     # A disk of the network may hang: that must not stop the event loop.
-    for finding in await in_thread(lambda: list(_disks(config)), DISK):
-        yield finding
-
-
-def _disks(config: Config) -> Iterable[Finding]:
-    seen: dict[int, Path] = {}
-    for folder in folders(config):
-        there = nearest(folder)
-        seen.setdefault(there.stat().st_dev, there)
-    for there in seen.values():
-        free = shutil.disk_usage(there).free
-        if free < LEAST_FREE:
-            yield wrong(f"only {in_bytes(free)} are left beside {there}: free {in_bytes(LEAST_FREE)}.")
-        else:
-            yield well(f"{in_bytes(free)} are left beside {there}.")
-
-
-def folders(config: Config) -> Iterable[Path]:
-    """Yield the folders of this machine that the bot writes to, there or not."""
-    if file := database_file(config):
-        yield file.parent
-    if local := local_folder(config.queue.artifacts):
-        yield local
-    if config.engine.cache_dir:
-        yield Path(config.engine.cache_dir).absolute()
-    if config.provenance.sign and not config.provenance.certificate:
-        yield Path(config.provenance.folder).absolute()
-
-
-def database_file(config: Config) -> Path | None:
-    """Return the file of the queue on SQLite; None for a server."""
-    scheme, _, rest = config.queue.database.partition(":///")
-    return Path(rest.partition("?")[0]).absolute() if scheme.startswith("sqlite") else None
-
-
-def local_folder(url: str) -> Path | None:
-    """Return the folder of an address of this machine; None for another."""
-    try:
-        files, root = open_place(url)
-    except ConfigurationError:
-        return None
-    return Path(root) if isinstance(files, LocalFileSystem) else None
+    for disk in await in_thread(lambda: list(disks_of(config)), DISK):
+        yield wrong(str(disk)) if disk.is_short else well(str(disk))
 
 
 def takes_files(folder: Path) -> bool:
@@ -133,11 +89,6 @@ def takes_files(folder: Path) -> bool:
             return True
     except OSError:
         return False
-
-
-def nearest(path: Path) -> Path:
-    """Return `path`, or the nearest folder above it that exists."""
-    return next((each for each in (path, *path.parents) if is_path(Path.exists, each)), Path("/"))
 
 
 async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:

@@ -52,4 +52,4 @@ async def read(house: House, _query: Mapping[str, str]) -> dict[str, Any]:
         troubles.append(Trouble(kind="late", facts=facts))
     if count := sum(each.images for each in failed):
         troubles.append(Trouble(kind="failed", facts={"count": count}))
-    return {"troubles": troubles, "backlog": backlog, "living": living}
+    return {"troubles": troubles, "parts": list(parts), "backlog": backlog, "living": living}

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from bot.config.page import PageConfig
 from bot.domain.errors import ConfigurationError
 from bot.domain.jobs import Showing, State
 from bot.files.artifacts import Artifacts
-from bot.page import queue
+from bot.page import queue, well
 from bot.page.entrance import TRIES, TRY_SECONDS, Entrance
 from bot.page.guard import Guard
 from bot.page.house import House
@@ -43,6 +44,7 @@ from bot.store.operations.gallery import Found, Search
 from bot.store.operations.logins import Login
 from bot.store.rows.audit import Act
 from bot.store.tables.queue import jobs
+from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
 
 __all__ = ["site"]
@@ -240,6 +242,37 @@ async def test_the_first_page_says_what_is_wrong_and_what_to_do(site: Site) -> N
     assert "No front is connected to Discord" in text
     await site.store.offers.announce("one", lanes=[recipe().lane], seats=4, ttl=TTL)
     await shown(site, "/", "No worker paints", there=False)
+
+
+async def test_the_first_page_says_what_to_do_about_a_part_that_is_ill(site: Site) -> None:
+    async def ill() -> str:
+        return "not connected to Discord's gateway"
+
+    async def noted() -> list[str]:
+        return ["only 1.0 GiB are left beside /srv: free 2.0 GiB."]
+
+    house = replace(site.house, checks={"gateway": ill}, notes=noted)
+    for language, remedy in (("en", "The bot connects by itself"), ("ko", "봇이 스스로 다시 연결합니다")):
+        facts = await well.read(house, {})
+        text = Renderer(house).render("well.html", language, **facts)
+        assert "not connected to Discord&#39;s gateway" in text
+        assert remedy in text
+        assert "free 2.0 GiB" in text
+        assert "sdjax-bot doctor" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_first_screen_with_its_files_is_under_60_kilobytes(site: Site, language: str) -> None:
+    await enqueue(site.store)
+    async with site.operator.get(f"{site.url}/", headers={"Accept-Language": language}) as answer:
+        first = await answer.read()
+    files = re.findall(r'(?:src|href)="(/static/[^"]+)"', first.decode())
+    assert len(files) == 3
+    size = len(first)
+    for file in files:
+        async with site.operator.get(f"{site.url}{file}") as answer:
+            size += len(await answer.read())
+    assert size < 60_000
 
 
 async def test_a_stream_sends_what_has_changed_and_ends_with_the_session(site: Site) -> None:

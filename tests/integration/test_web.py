@@ -6,9 +6,10 @@ import asyncio
 import errno
 import itertools
 import json
+import shutil
 import socket
+import threading
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -17,9 +18,11 @@ from evening import free_port
 from recipes import RECIPE
 from stores import Clock
 
-from bot.app.monitoring import NO_WORKER, BacklogReader, notes
+from bot.app import local_paths, monitoring
+from bot.app.monitoring import NO_WORKER, BacklogReader, Notes
 from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
+from bot.doctor import places
 from bot.domain.errors import ConfigurationError
 from bot.store import Store
 from bot.store.queue.statistics import Backlog
@@ -186,7 +189,9 @@ async def test_a_token_guards_metrics_and_health_but_no_probe(given: str | None)
 async def test_health_notes_what_is_no_fault_of_the_process(tmp_path: Path) -> None:
     port = free_port()
     store = await Store.open(f"sqlite+aiosqlite:///{tmp_path / 'queue.sqlite3'}")
-    pages = serving("", port, Metrics(), refresh=nothing, checks={"a": well}, notes=partial(notes, store))
+    pages = serving(
+        "", port, Metrics(), refresh=nothing, checks={"a": well}, notes=Notes(Config(), store).read
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
         await stack.enter_async_context(pages)
@@ -199,6 +204,42 @@ async def test_health_notes_what_is_no_fault_of_the_process(tmp_path: Path) -> N
         assert (await answer(people, port, "/readyz"))[0] == 200
         await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=60)
         assert "notes" not in json.loads((await answer(people, port, "/health"))[1])
+
+
+async def test_health_notes_a_disk_that_is_nearly_full_in_the_words_of_the_doctor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path / 'queue.sqlite3'}")
+    config = Config.parse({"queue": {"artifacts": str(tmp_path)}})
+    used = shutil.disk_usage(tmp_path)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=60)
+        notes = Notes(config, store)
+        assert await notes.read() == []
+        monkeypatch.setattr(shutil, "disk_usage", lambda _place: used._replace(free=2**30))
+        told = {finding.text async for finding in places.disks(config) if not finding.well}
+        assert set(await notes.read()) == told
+        assert any("only 1.0 GiB are left" in text and "free 2.0 GiB" in text for text in told)
+
+
+async def test_a_disk_that_hangs_holds_one_thread_and_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = threading.Event()
+    monkeypatch.setattr(local_paths, "nearest", lambda _path: hanging.wait() and Path("/"))
+    monkeypatch.setattr(monitoring, "PATIENCE_SECONDS", 0.1)
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path / 'queue.sqlite3'}")
+    try:
+        await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=60)
+        notes = Notes(Config(), store)
+        for _ in range(3):
+            (told,) = await notes.read()
+            assert "have not answered" in told
+        assert [thread.name for thread in threading.enumerate()].count("disks") == 1
+    finally:
+        hanging.set()
+        await store.close()
 
 
 async def test_the_token_opens_both_pages() -> None:

@@ -13,6 +13,7 @@ import pytest
 from doctor_looks import changed, found, problems
 from watermarks import write_weights
 
+from bot.app import local_paths
 from bot.config import Config
 from bot.doctor import database, examine, painting, places, versions
 from bot.doctor.findings import Finding
@@ -68,7 +69,7 @@ async def test_a_disk_that_hangs_stops_no_other_look(tmp_path: Path, monkeypatch
         hanging.wait()
         return path
 
-    monkeypatch.setattr(places, "nearest", hang)
+    monkeypatch.setattr(local_paths, "nearest", hang)
     monkeypatch.setattr(places, "_problem", hang)
     monkeypatch.setattr(database, "check_file_system", hang)
     config, file = Config.parse({}), tmp_path / "bot.toml"
@@ -119,7 +120,7 @@ async def test_the_place_for_pictures_is_tried_and_left_as_it_was(tmp_path: Path
 
 
 def test_the_nearest_folder_is_looked_for_also_above_a_name_that_no_file_can_have(tmp_path: Path) -> None:
-    assert places.nearest(tmp_path / ("x" * 300) / "cache") == tmp_path
+    assert local_paths.nearest(tmp_path / ("x" * 300) / "cache") == tmp_path
 
 
 async def test_secrets_that_others_can_read_are_named_with_the_command_that_helps(
