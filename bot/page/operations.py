@@ -1,10 +1,11 @@
-"""What operators look after: workers, failed pictures and their second try, messages on their way."""
+"""What operators look after: workers, failed pictures and their second try, messages, the devices' time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bot.domain.errors import UnknownJob
@@ -13,9 +14,11 @@ from bot.domain.time_units import DAY_SECONDS, HOUR_SECONDS
 from bot.page.house import House
 from bot.page.rights import rights_of
 from bot.store.operations.failures import LOOKED_AT
+from bot.store.rows.device_time import Grouping, priced
 
 MOST_MESSAGES = 50
 MOST_RETRIED = 200
+DAYS = 30
 PERIODS = {"hour": HOUR_SECONDS, "day": DAY_SECONDS, "week": 7 * DAY_SECONDS}
 
 
@@ -65,3 +68,17 @@ async def read_deliveries(house: House, query: Mapping[str, str]) -> dict[str, A
     waiting = {each.kind: each for each in await house.store.messages.waiting()}
     messages = await house.store.messages.unsent(Outgoing(kind), limit=MOST_MESSAGES)
     return {"kinds": kinds, "kind": kind, "waiting": waiting, "messages": messages}
+
+
+async def read_usage(house: House, _query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sums of the devices' time of the last DAYS days, by day and by model."""
+    since = datetime.fromtimestamp(house.now, UTC).date() - timedelta(days=DAYS - 1)
+    times = house.store.device_time
+    days = priced(await times.sums([Grouping.DAY], since=since), house.usage.price)
+    models = priced(await times.sums([Grouping.MODEL], since=since), house.usage.price)
+    curves = {
+        "pictures": [each.pictures for each in days],
+        "hours": [each.device_seconds / HOUR_SECONDS for each in days],
+        "cost": [each.cost or 0.0 for each in days] if all(each.cost is not None for each in days) else [],
+    }
+    return {"days": days, "models": models, "curves": curves, "currency": house.usage.currency}

@@ -28,14 +28,14 @@ from bot.domain.errors import (
     UnreadableJob,
     UserMistake,
 )
-from bot.page import audit, gallery, operations, queue, rules, settings, usage, wall, well
+from bot.page import audit, operations, queue, rules, settings, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard, back, form_of, number_of
 from bot.page.house import House
 from bot.page.members import Viewers
-from bot.page.pictures import Pictures
+from bot.page.pictures import Pictures, read_gallery
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Viewer
 from bot.store.rows.audit import EVERYWHERE, By
@@ -66,7 +66,7 @@ VIEWS = (
     View(name="queue", read=queue.read, right=Right.QUEUE, keys=("person", "server", "model", "state")),
     View(
         name="gallery",
-        read=gallery.read,
+        read=read_gallery,
         right=Right.GALLERY,
         keys=("words", "person", "server", "model", "after", "whose", "role", "public", "channels"),
         fresh_seconds=10.0,
@@ -105,7 +105,7 @@ VIEWS = (
     ),
     View(name="policies", read=settings.read_policies, right=Right.POLICIES, keys=("server",)),
     View(name="configuration", read=settings.read_configuration, right=Right.OPERATE, fresh_seconds=60.0),
-    View(name="usage", read=usage.read, right=Right.OPERATIONS, fresh_seconds=60.0),
+    View(name="usage", read=operations.read_usage, right=Right.OPERATIONS, fresh_seconds=60.0),
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
