@@ -53,8 +53,9 @@ TABLES: Mapping[str, Kept] = {
         kept={"ruling_reason": ACT},
         other="id interaction_id token_expires_at application_id guild_id channel_id locale private "
         "channel_kind state created_at started_at finished_at message_id message_channel_id deleted_at "
-        "seed_sequence repeat tag places slowed paused front parent_id parent_index parent_channel_id "
-        "parent_message_id descent external hold hold_rule ruling appeal thread_parent_id policy traceparent",
+        "seed_sequence repeat tag places slowed paused paused_alone front parent_id parent_index "
+        "parent_channel_id parent_message_id descent external hold hold_rule ruling appeal thread_parent_id "
+        "policy traceparent",
         section="requests.json",
     ),
     "images": Kept(
@@ -158,7 +159,7 @@ IMPERSONAL = {  # of the bot, its processes and its servers
     "duties": "name holder expires_at",
     "virtual_clock": "id time",
     "run_times": "lane seconds seconds_per_step beside_steps",
-    "workers": "name seats expires_at",
+    "workers": "name seats expires_at version ready drained",
     "offered_lanes": "worker lane seats",
     "turns": "scope",
     "processes": "name secret role machine place started_at expires_at",

@@ -104,6 +104,7 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
 
 AUTOENCODER_NAME = "vae"
 """The name of the component that the key `vae` replaces."""
+OF_PICTURES = ("Img2ImgPipeline", "InpaintPipeline")
 OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder", "controlnet"})
 
 
@@ -196,8 +197,10 @@ def read_known_words(folder: Path) -> frozenset[str]:
 def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
     pipeline = index["_class_name"]
     if pipeline not in pipelines():
+        known = [name for name in pipelines() if not name.endswith(OF_PICTURES)]
         raise UnreadableCheckpoint(
-            f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(pipelines())}."
+            f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(known)}, and "
+            "their forms for pictures."
         )
     family = pipelines()[pipeline]
     wanted = {**family.classes(pipeline), **family.tokenizers(pipeline)}

@@ -175,10 +175,17 @@ class Loaded:
 @pytest.mark.parametrize(("parallel", "working"), [(False, 50), (True, 90)])
 def test_a_lane_holds_the_code_of_all_its_programs_and_works_with_one(parallel: bool, working: int) -> None:
     """A TPU keeps the code of every loaded program."""
-    made: list[Any] = [Loaded(temporary) for temporary in (0, 10, 50, 20, 40, 30)]
-    empty, admit, denoise, take, decode, begin = made
-    programs = LanePrograms(empty=empty, admit=admit, denoise=denoise, take=take, decode=decode)
-    need = programs.need(
-        *(begin, denoise, None), seats=1000, decode_in_float32=None, decodes_in_parallel=parallel
+    made: list[Any] = [Loaded(temporary) for temporary in (0, 5, 10, 50, 20, 40, 30)]
+    empty, condition, admit, denoise, take, decode, begin = made
+    shapes: Any = SimpleNamespace(bytes_per_device=1000)
+    programs = LanePrograms(
+        shapes=shapes,
+        empty=empty,
+        condition=condition,
+        admit=admit,
+        denoise=denoise,
+        take=take,
+        decode=decode,
     )
-    assert need == Need(held=1000 + 6 * 7, working=working)
+    need = programs.need(begin, denoise, None, decode_in_float32=None, decodes_in_parallel=parallel)
+    assert need == Need(held=1000 + 7 * 7, working=working)

@@ -41,6 +41,7 @@ def places() -> list[tuple[str, str, str]]:
             f"s3://u:{SECRET}@b/x",
         ),
         "discord.token_file": (SECRET, TOKEN, f"/{SECRET}", f"a/{SECRET}", f"{SECRET}\0"),
+        "page.client_secret_file": (SECRET, TOKEN, f"/{SECRET}", "a" * 300 + SECRET),
         "web.token_file": (SECRET, TOKEN, f"/{SECRET}", "a" * 300 + SECRET),
         "provenance.private_key": (SECRET, PEM, f"a/{SECRET}"),
         "provenance.certificate": (PEM,),
@@ -71,6 +72,7 @@ def document(key: str, value: str) -> str:
         "queue": {"database": "sqlite+aiosqlite:///queue.sqlite3", "artifacts": "pictures"},
         "provenance": {},
         "web": {},
+        "page": {},
     }
     section, *_, name = key.split(".")
     if section == "provenance":

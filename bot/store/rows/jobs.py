@@ -92,7 +92,8 @@ def offer_from(values: dict[str, Any]) -> Offer:
     """Return the offer that `offer_values` wrote, perhaps in a version with more values."""
     known = {field.name: values[field.name] for field in fields(Offer) if field.name in values}
     sizes = tuple((width, height) for width, height in known["sizes"])
-    kept = {"sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
+    kept = {"sizes": sizes, "sampler": Sampler(known["sampler"])}
+    kept |= {name: tuple(known.get(name, ())) for name in ("loras", "controlnets")}
     samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
     interval = tuple(known.get("guidance_interval", WHOLE))
     return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,11 @@ from sdjax_engine.families.family import Blueprint, Conditioning, WithLoras
 from sdjax_engine.families.stable_diffusion.text import Encoding
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import LoraRows
-from sdjax_engine.models.unet import Residuals
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
+
+if TYPE_CHECKING:
+    from sdjax_engine.models.unet import Residuals
 
 
 class OfTexts(NamedTuple):

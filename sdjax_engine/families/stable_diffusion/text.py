@@ -73,8 +73,8 @@ class ClipTexts:
 
     @property
     def most_skipped(self) -> int:
-        """The most layers that may be skipped: the output of the first layer is left."""
-        return self.layers - len(self.tokenizers)
+        """The most layers that may be skipped: the output of the first layer is left, of several."""
+        return max(0, self.layers - len(self.tokenizers))
 
     def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[TokenizedText, PromptFacts]:
         """Return a prompt in chunks of token ids, and facts of it as the first encoder takes it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,13 @@ import jax.numpy as jnp
 from sdjax_engine.families.family import Blueprint, Conditioning, WithLoras
 from sdjax_engine.families.z_image.text import Encoding
 from sdjax_engine.models.lora_bank import LoraRows
-from sdjax_engine.models.z_image import Caption
 from sdjax_engine.samplers import step
 
 TIMESTEPS = 1000
 """Timesteps of σ = 1, whatever the schedule says: the reference's pipeline divides by this number."""
+
+if TYPE_CHECKING:
+    from sdjax_engine.models.z_image import Caption
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -163,9 +163,11 @@ def test_the_start_reports_its_steps(on_two: dict[str, Any]) -> None:
         "tiny:16x16 decode",
         "tiny:16x16:guided empty",
         "tiny:16x16:guided admit",
+        "tiny:16x16:guided condition",
         "tiny:16x16:guided denoise",
         "tiny:16x16:unguided empty",
         "tiny:16x16:unguided admit",
+        "tiny:16x16:unguided condition",
         "tiny:16x16:unguided denoise",
     }
     first, *_, last = [line for line in said if "ready" in line]

@@ -55,7 +55,7 @@ def test_negative_prompt_is_not_zeroed_where_the_checkpoint_says_so(xl_copy: Pat
     configure("model_index.json", force_zeros_for_empty_prompt=False)(xl_copy)
 
     checkpoint = load_checkpoint(str(xl_copy))
-    text, _ = checkpoint.family.networks(checkpoint, TINY).texts.read("", negative=True)
+    text, _ = checkpoint.family.networks(checkpoint, TINY).texts.read("", negative=True, clip_skip=0)
     assert isinstance(text, TokenizedText)
     assert not text.silent
 
@@ -118,8 +118,8 @@ MISFITS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "no first encoder": (configure("model_index.json", text_encoder=[None, None]), ("text_encoder",)),
     "no second tokenizer": (configure("model_index.json", tokenizer_2=[None, None]), ("tokenizer_2",)),
     "another network": (
-        configure("model_index.json", controlnet=["diffusers", "ControlNetModel"]),
-        ("controlnet", "ControlNetModel"),
+        configure("model_index.json", motion_adapter=["diffusers", "MotionAdapter"]),
+        ("motion_adapter", "MotionAdapter"),
     ),
     "other widths": (configure(UNET_CONFIG, cross_attention_dim=32), ("cross_attention_dim",)),
     "other sizes": (
