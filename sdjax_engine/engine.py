@@ -199,6 +199,11 @@ class Engine:
         return tuple(ready) if self._registry is None else self._registry.with_served(ready)
 
     @property
+    def memory_in_use(self) -> int:
+        """How many bytes of each device are in use, or may be at any moment."""
+        return 0 if self._registry is None else self._registry.residency.taken
+
+    @property
     def run_sums(self) -> Sums:
         """How many runs the devices have made, and how long they and their dispatching took."""
         return self._thread.run_sums

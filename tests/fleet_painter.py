@@ -34,6 +34,7 @@ class PacedEngine:
     """An engine with SEATS seats in each lane, in which an image takes its steps at a set pace."""
 
     run_sums = Sums()
+    memory_in_use = 0
 
     def __init__(self, config: Config) -> None:
         self.lanes = self.ready_lanes = tuple(

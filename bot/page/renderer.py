@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from bot.page.house import House
 from bot.page.rights import Right
 from bot.texts.catalogue import LANGUAGES, Texts
+from sdjax_engine.errors import in_bytes
 
 MOST_KEPT = 64
 SHORT_SECONDS = 100  # longer ages are rounded to ten seconds
@@ -110,6 +111,7 @@ class Renderer:
         helpers = {
             "ago": lambda at: _time(texts, at, now),
             "moment": _moment,
+            "in_bytes": in_bytes,
             "now": now,
             "language": language,
         }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -16,6 +18,7 @@ from bot.domain.errors import (
     StartRefused,
     StoreUnavailable,
 )
+from bot.domain.time_units import HOUR_SECONDS
 from bot.process.retries import while_unavailable
 from bot.store import Store
 from bot.store.rows.device_time import Spent
@@ -76,12 +79,22 @@ class Ends:
         *,
         retry_seconds: float,
         accelerator: str,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._metrics = metrics
         self._tracing = tracing
         self._retry_seconds = retry_seconds
         self._accelerator = accelerator
+        self._clock = clock
+        self._painted: deque[float] = deque()  # when, of the last hour
+
+    @property
+    def hourly(self) -> int:
+        """How many pictures were painted in the last hour."""
+        while self._painted and self._painted[0] < self._clock() - HOUR_SECONDS:
+            self._painted.popleft()
+        return len(self._painted)
 
     async def record(self, held: HeldImage, verb: Callable[[Spent], Awaitable[object]], event: str) -> None:
         """Record an image's end by `verb`, and count it as `event`; for a lost image record only its time.
@@ -101,6 +114,8 @@ class Ends:
         else:
             held.end = event
             self._metrics.images.labels(event).inc()
+            if event == "painted":
+                self._painted.append(self._clock())
             self._count(held, spent)
 
     async def lost(self, held: HeldImage) -> None:

@@ -13,6 +13,7 @@ from typing import NoReturn
 from bot.domain.errors import StoreUnavailable
 from bot.store.store import Store
 from bot.telemetry.metrics import WorkerMetrics
+from bot.worker.ends import Ends
 from bot.worker.held_image import HeldImage
 from bot.worker.preview_files import PreviewFiles
 from sdjax_engine.engine import Engine
@@ -42,6 +43,7 @@ class Heartbeats:
         accelerator: str,
         previews: PreviewFiles,
         metrics: WorkerMetrics,
+        ends: Ends,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -51,6 +53,7 @@ class Heartbeats:
         self._accelerator = accelerator
         self._previews = previews
         self._metrics = metrics
+        self._ends = ends
         self._sent_at = time.monotonic()
         self._offers = True
 
@@ -101,6 +104,8 @@ class Heartbeats:
                 accelerator=self._accelerator,
                 version=version("sdjax-bot"),
                 ready=len(self._engine.ready_lanes),
+                hourly=self._ends.hourly,
+                memory=self._engine.memory_in_use,
             )
 
     async def withdraw(self) -> None:

@@ -104,6 +104,7 @@ class Worker:
             accelerator=accelerator,
             previews=PreviewFiles(self._judging.may_cover, self._metrics),
             metrics=self._metrics,
+            ends=self._ends,
         )
         self._unjudged: Counter[int] = Counter()  # by image: how often StoreUnavailable ended an attempt
         self._unkept = ""  # why the last picture could not be kept

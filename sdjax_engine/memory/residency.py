@@ -101,8 +101,9 @@ class Ledger:
 
     @property
     def taken(self) -> int:
-        """The memory that is in use, or may be at any moment."""
-        return sum(self._sizes[name] for name in self._resident) + self.reserved
+        """The memory that is in use, or may be at any moment; any thread may read this."""
+        # The copy is made at once, and a model may leave before its size is read.
+        return sum(self._sizes.get(name, 0) for name in tuple(self._resident)) + self.reserved
 
     @property
     def room(self) -> int | None:
@@ -385,7 +386,7 @@ class Residency:
 
     @property
     def taken(self) -> int:
-        """How many bytes of each device are in use, or may be at any moment."""
+        """How many bytes of each device are in use, or may be at any moment; any thread may read this."""
         return self._ledger.taken
 
     def arrival(self, name: str) -> Arrival:

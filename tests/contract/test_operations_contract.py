@@ -139,8 +139,10 @@ async def test_failed_pictures_are_painted_again_once_and_their_message_follows(
 
 
 async def test_a_drained_worker_finishes_and_claims_nothing_until_it_is_let_go_on(store: Store) -> None:
+    facts: dict[str, Any] = {"version": "1.0.0", "ready": 1, "hourly": 7, "memory": 2**40}
+
     async def announce() -> None:
-        await store.offers.announce("one", lanes=[LANE], seats=2, ttl=TTL, version="1.0.0", ready=1)
+        await store.offers.announce("one", lanes=[LANE], seats=2, ttl=TTL, **facts)
 
     await announce()
     for number in (1, 2):
@@ -153,7 +155,7 @@ async def test_a_drained_worker_finishes_and_claims_nothing_until_it_is_let_go_o
     await announce()  # as the process does after a restart too
     (worker,) = await store.workers.now()
     assert (worker.drained, worker.seats, worker.lanes) == (True, 0, (str(LANE),))
-    assert (worker.version, worker.ready) == ("1.0.0", 1)
+    assert {name: getattr(worker, name) for name in facts} == facts
     assert await store.offers.unoffered() == []
     assert await claimed(store) == []
     assert await store.workers.drain("one", BY, drained=False)

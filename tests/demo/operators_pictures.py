@@ -35,7 +35,14 @@ async def no_notes() -> list[str]:
 async def fill(store: Store) -> None:
     """Some requests that run, wait, are paused, and have failed."""
     lane = recipe().lane
-    facts = {"ttl": TTL, "accelerator": "cpu", "version": "1.0.0", "ready": 1}
+    facts = {
+        "ttl": TTL,
+        "accelerator": "cpu",
+        "version": "1.0.0",
+        "ready": 1,
+        "hourly": 214,
+        "memory": 6 * 2**30,
+    }
     await store.offers.announce("studio-worker-1", lanes=[lane], seats=4, **facts)
     await store.offers.announce("studio-worker-2", lanes=[lane], seats=4, **facts)
     for number in range(1, 3):

@@ -65,6 +65,13 @@ async def test_a_worker_is_drained_and_let_go_on(site: Site) -> None:
     assert acts == [Act.UNDRAIN, Act.DRAIN]
 
 
+async def test_a_worker_tells_its_pictures_of_the_last_hour_and_its_memory(site: Site) -> None:
+    offers, lane = site.store.offers, recipe().lane
+    await offers.announce("one", lanes=[lane], seats=1, ttl=TTL, version="1", hourly=1234, memory=3 * 2**30)
+    text = await shown(site, "/workers", "1234 pictures in the last hour")
+    assert "3.0 GiB of each device in use" in text
+
+
 async def test_a_policy_is_shown_with_what_holds_and_why(site: Site) -> None:
     by = By(actor_id=7, guild_id=21)
     await site.store.policies.put(PolicyScope.SERVER, 21, {"steps": 60, "paint": True}, by)

@@ -33,8 +33,8 @@ class WorkerNow:
     """A worker that has announced itself; without a heartbeat it counts as dead at `expires_at`.
 
     A worker with no seats stands in for one that starts later, or shuts down. One that is `drained` finishes
-    what it has and claims nothing. `ready` is the number of its lanes whose programs are compiled, `version`
-    that of the bot.
+    what it has and claims nothing. `ready` is the number of its lanes whose programs are compiled, `hourly`
+    that of its pictures of the last hour, `memory` the bytes of each device in use, `version` the bot's.
     """
 
     name: str
@@ -42,6 +42,8 @@ class WorkerNow:
     drained: bool
     version: str
     ready: int
+    hourly: int
+    memory: int
     expires_at: float
     lanes: tuple[str, ...]
     images: tuple[Painting, ...]

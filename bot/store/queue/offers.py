@@ -35,17 +35,21 @@ class Offers(Verbs):
         accelerator: str = "",
         version: str = "",
         ready: int = 0,
+        hourly: int = 0,
+        memory: int = 0,
     ) -> None:
         """Announce the lanes and the seats of a worker for the next `ttl` seconds.
 
         `seats` is one number for all lanes, or the number of each. Start times are estimated over the seats
         of all announced workers. The demand has rows for the class of its `accelerator` from now on.
-        `version` is the bot's, `ready` the number of lanes whose programs are compiled. A drained worker
-        offers its lanes without a seat.
+        `version` is the bot's, `ready` the number of lanes whose programs are compiled, `hourly` the number
+        of pictures of the last hour, `memory` the bytes of each device in use. A drained worker offers its
+        lanes without a seat.
         """
         of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
         most = seats if isinstance(seats, int) else max(seats.values(), default=0)
-        facts = {"version": version, "ready": ready, "expires_at": self._clock() + ttl}
+        facts = {"version": version, "ready": ready, "hourly": hourly, "memory": memory}
+        facts["expires_at"] = self._clock() + ttl
         async with self._database.write() as connection:
             is_drained = sa.select(workers.c.drained).where(workers.c.name == worker)
             if await connection.scalar(is_drained):

@@ -258,6 +258,8 @@ workers = sa.Table(
     sa.Column("drained", sa.Boolean, nullable=False, server_default=sa.false()),  # an operator's wish
     sa.Column("version", sa.String(32), nullable=False, server_default=""),  # of the bot
     sa.Column("ready", sa.Integer, nullable=False, server_default="0"),  # lanes whose programs are compiled
+    sa.Column("hourly", sa.Integer, nullable=False, server_default="0"),  # pictures painted in the last hour
+    sa.Column("memory", sa.BigInteger, nullable=False, server_default="0"),  # bytes of each device in use
 )
 
 offered_lanes = sa.Table(

@@ -63,8 +63,14 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
     jobs = [
         await store.jobs.enqueue(replace(SMALL, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)
     ]
+
+    async def told() -> bool:
+        (worker,) = await store.workers.now()
+        return worker.hourly == 9 and worker.memory > 0
+
     async with working(make_worker(tiny_engine, store, artifacts)):
         painted = await ended(store, *jobs)
+        await until(told)
     for job in painted:
         assert job.state is State.DONE
         for image in job.images:

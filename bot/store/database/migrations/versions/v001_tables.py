@@ -121,7 +121,8 @@ CREATE TABLE virtual_clock (
 CREATE TABLE workers (
     name VARCHAR(255) NOT NULL, seats INTEGER NOT NULL, expires_at {double} NOT NULL,
     drained BOOLEAN DEFAULT {false} NOT NULL, version VARCHAR(32) DEFAULT '' NOT NULL,
-    ready INTEGER DEFAULT '0' NOT NULL,
+    ready INTEGER DEFAULT '0' NOT NULL, hourly INTEGER DEFAULT '0' NOT NULL,
+    memory BIGINT DEFAULT '0' NOT NULL,
     CONSTRAINT pk_workers PRIMARY KEY (name)
 );
 CREATE TABLE offered_lanes (
