@@ -32,7 +32,9 @@ class InvalidRequest(EngineError):
         "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
         "guidance_interval": "A guidance interval from {start} to {stop} is not possible: "
         "choose a start from 0, and after it a stop up to 1.",
-        "clip_skip": "{value} layers of CLIP cannot be skipped with {model}: choose between 0 and {limit}.",
+        "clip_skip": "A clip skip of {value} is not possible with {model}: "
+        "choose between 1, which leaves out no layer, and {limit}.",
+        "no_clip_skip": "{model} paints without clip skip: leave it out.",
         "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
         "sampler": "There is no sampler called “{value}”: choose from {choices}.",
         "unsuited_sampler": "The sampler “{value}” does not suit {model}: choose from {choices}.",

@@ -243,7 +243,9 @@ class Offer:
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
     `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
-    `controlnets` are the names of the networks that hold a picture to a control picture.
+    `controlnets` are the names of the networks that hold a picture to a control picture. A request may skip
+    `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
+    the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
     """
 
     model: str
@@ -259,6 +261,8 @@ class Offer:
     licence_link: str = ""
     guidance_interval: tuple[float, float] = WHOLE
     clip_skip: int = 0
+    most_skipped: int = 0
+    usual_layer: int = 1
     controlnets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -296,6 +300,7 @@ class Offer:
         if not _is_interval(request.guidance_interval):
             start, stop = request.guidance_interval
             raise InvalidRequest("guidance_interval", start=f"{start:g}", stop=f"{stop:g}")
+        self._check_clip_skip(request.clip_skip)
         _check_seeds(request)
         if (size := (request.width, request.height)) not in self.sizes:
             choices = ", ".join(map(_size_text, self.sizes))
@@ -316,6 +321,13 @@ class Offer:
     def _check_steps(self, steps: int) -> None:
         if not 1 <= steps <= self.max_steps:
             raise InvalidRequest("steps", value=steps, limit=self.max_steps)
+
+    def _check_clip_skip(self, clip_skip: int) -> None:
+        most = max(self.most_skipped, self.clip_skip)
+        if clip_skip and not most:
+            raise InvalidRequest("no_clip_skip", model=self.model)
+        if not 0 <= clip_skip <= most:  # people count as AUTOMATIC1111's web UI does
+            raise InvalidRequest("clip_skip", value=clip_skip + 1, model=self.model, limit=most + 1)
 
     def _check_second_pass(self, request: Request, second: SecondPass) -> None:
         larger, size = self.larger_sizes((request.width, request.height)), (second.width, second.height)

@@ -148,6 +148,8 @@ class ModelConfig(Section):
     licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
     licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
     _samplers: tuple[Sampler, ...] = ()  # the samplers that suit the checkpoint, once it has been read
+    _most_skipped: int = 0  # this and the next are those of an `Offer`, once it has been read
+    _usual_layer: int = 1
 
     @field_validator("revision", "variant")
     @classmethod
@@ -189,7 +191,7 @@ class ModelConfig(Section):
         return CHECKPOINT_DEFAULTS - self.model_fields_set
 
     def with_defaults(self, checkpoint: Offer) -> ModelConfig:
-        """Return this model with the checkpoint's samplers, and its values for the keys in `unset`.
+        """Return this model with the samplers and layers of the checkpoint, its values for keys in `unset`.
 
         A worker's offer may also name the licence, if this configuration does not.
         """
@@ -202,6 +204,7 @@ class ModelConfig(Section):
         licence = {} if self.licence else _licence_of(checkpoint)
         model = self.model_copy(update={name: values[name] for name in self.unset} | licence)
         model._samplers = checkpoint.samplers
+        model._most_skipped, model._usual_layer = checkpoint.most_skipped, checkpoint.usual_layer
         return model
 
     @property
@@ -214,6 +217,8 @@ class ModelConfig(Section):
             guidance_scale=self.guidance_scale,
             guidance_interval=self.guidance_interval,
             clip_skip=self.clip_skip,
+            most_skipped=self._most_skipped,
+            usual_layer=self._usual_layer,
             sampler=self.sampler,
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_
 from bot.config.mistakes import InvalidValue, quoted, sentences
 from bot.config.section import PathText, Section, repeated
 from bot.config.text_files import read_text_file
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
+from sdjax_engine.request import MAX_CLIP_SKIP, MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
 
 STARTER = "starter"  # in place of a file: the bundled set, for the demo's world
 MAX_STYLE_TEXT = 1000
@@ -37,6 +37,7 @@ class StyleSection(Section):
     size: str | None = None
     steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
     guidance: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] | None = None
+    clip_skip: Annotated[int, Field(ge=1, le=MAX_CLIP_SKIP + 1)] | None = None
     sampler: Sampler | None = None
     lora: str | None = None
 

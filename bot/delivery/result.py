@@ -250,6 +250,7 @@ def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label:
         "×".join(map(str, recipe.picture_size)),
         texts.ngettext("{count} step", "{count} steps", recipe.num_inference_steps),
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
+        *([texts.gettext("clip skip {number}", number=recipe.clip_skip + 1)] if recipe.clip_skip else []),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
         *_styled(recipe, texts),

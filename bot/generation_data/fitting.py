@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.domain.sizes import nearest_larger, nearest_size
-from bot.generation_data.data import GenerationData, SecondPassData
+from bot.generation_data.data import GenerationData, SecondPassData, Tool
 from bot.generation_data.sampler_names import named_sampler
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
@@ -53,6 +53,7 @@ def fit(data: GenerationData, offers: Sequence[Offer]) -> Fitted:
     fitting.numbers(data)
     fitting.sampler(data)
     fitting.loras(data.loras)
+    fitting.clip_skip(data)
     fitting.others(data)
     return Fitted(options=fitting.options, differences=tuple(fitting.differences))
 
@@ -149,11 +150,22 @@ class _Fitting:
         if used:
             self.options["lora"] = ", ".join(used)
 
+    def clip_skip(self, data: GenerationData) -> None:
+        if data.clip_skip is None:
+            return
+        # Other tools name the layer that is used: 2 in most recipes for SDXL, where it is the usual one.
+        usual = 1 if data.tool is Tool.OWN else self.offer.usual_layer
+        skipped, own = max(data.clip_skip - usual, 0), self.offer.clip_skip
+        if skipped == own:
+            return
+        if skipped <= max(own, self.offer.most_skipped):
+            self.options["clip_skip"] = skipped + 1
+        else:
+            self.differ("clip_skip", data.clip_skip)
+
     def others(self, data: GenerationData) -> None:
         if data.started:
             self.differ("image", "" if data.strength is None else f"{data.strength:g}")
-        if data.clip_skip is not None and max(data.clip_skip, 1) != self.offer.clip_skip + 1:
-            self.differ("other", f"Clip skip: {data.clip_skip}")
         for item in data.unread:
             self.differ("other", item)
 

@@ -22,7 +22,7 @@ VERSION = 1
 PICTURES = ("init_image", "mask_image")
 READ = {
     *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
-    *("width", "model", "strength", "loras", "second_pass", *PICTURES),
+    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *PICTURES),
 }
 
 
@@ -36,6 +36,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
     if found["version"] != VERSION:
         raise NoGenerationData("generation_data_version")
     request: Mapping[str, Any] = found["request"]
+    skipped = whole(request.get("clip_skip", 0))
     started = any(name in request for name in PICTURES)
     return GenerationData(
         tool=Tool.OWN,
@@ -51,6 +52,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         loras=merged(_loras(request.get("loras"))),
         strength=number(request.get("strength", 1.0)) if started else None,
         second_pass=_second_pass(request.get("second_pass")),
+        clip_skip=None if skipped is None else skipped + 1,  # the recipe counts the layers left out
         started=started,
         unread=listed(item(str(name), value) for name, value in request.items() if name not in READ),
     )

@@ -323,6 +323,12 @@ class Family(Protocol):
         Raises UnreadableCheckpoint for an impossible size.
         """
 
+    def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return the largest `clip_skip` with text encoders of these configurations."""
+
+    def usual_layer(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return which layer of CLIP, counted from the last, which is 1, gives the encoding."""
+
     def corrections(self, pipeline: str) -> Mapping[str, Any]:
         """Return the values of scheduler_config.json that the reference's class decides by itself."""
 

@@ -56,4 +56,6 @@ def default_offer(
         guidance_scale=guidance,
         sampler=sampler,
         samplers=tuple(suited_samplers(steps, schedule)),
+        most_skipped=described.most_skipped,
+        usual_layer=described.usual_layer,
     )

@@ -161,7 +161,7 @@ class LoadedModel:
         self.networks = checkpoint.family.networks(checkpoint, offer)
         check_offer(offer, self.networks)
         self.judges = judges_of(checkpoint)
-        self.offer = offer
+        self.offer = replace(offer, most_skipped=self.networks.texts.most_skipped)
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
         self.counted_by_host = devices.counts_on_host(compiler.mesh)

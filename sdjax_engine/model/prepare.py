@@ -176,8 +176,6 @@ class Preparation:
     ) -> tuple[tuple[Text, Text], tuple[PromptFacts, PromptFacts]]:
         """Return the negative prompt and the prompt as the text encoders read them, and the facts of both."""
         read, skip = self._networks.texts.read, request.clip_skip
-        if not 0 <= skip <= (most := self._networks.texts.most_skipped):
-            raise InvalidRequest("clip_skip", value=skip, model=request.model, limit=most)
         negative, facts_of_negative = read(request.negative_prompt, negative=True, clip_skip=skip)
         positive, facts = read(request.prompt, negative=False, clip_skip=skip)
         lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS

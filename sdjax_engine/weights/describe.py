@@ -13,20 +13,23 @@ from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.files import Report, find_source
 from sdjax_engine.weights.folder import AUTOENCODER_NAME, read_autoencoder, read_config, read_index
 from sdjax_engine.weights.original.families import family_of
-from sdjax_engine.weights.original.single_file import own_scheduler, recognise
+from sdjax_engine.weights.original.single_file import own_scheduler, recognise, text_part
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
     """A checkpoint's short name, the reference's pipeline, its schedule, and (width, height) in pixels.
 
-    `has_schedule`: the schedule is the checkpoint's own. Else it is that of a single file's family.
+    `most_skipped` and `usual_layer` are those of an `Offer`. `has_schedule`: the schedule is the checkpoint's
+    own. Else it is that of a single file's family.
     """
 
     name: str
     pipeline: str
     scheduler_config: dict[str, Any]
     native_size: tuple[int, int]
+    most_skipped: int
+    usual_layer: int
     has_schedule: bool = True
 
 
@@ -72,16 +75,22 @@ def describe_folder(
         pipeline=pipeline,
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
         native_size=family.native_size(configs),
+        most_skipped=family.most_skipped(configs),
+        usual_layer=family.usual_layer(configs),
     )
 
 
 def describe_file(file: Path, *, vae: str | None, variant: str | None, report: Report | None) -> Described:
     """Describe a checkpoint in the original layout."""
     original = recognise(file, vae=vae, variant=variant, weights=False, report=report)
+    family = pipelines()[original.pipeline]
+    texts = {each.name: text_part(original, each).config for each in original.family.encoders}
     return Described(
         name=file.stem,
         pipeline=original.pipeline,
         scheduler_config=original.scheduler_config,
         native_size=native_size_of({"sample_size": original.sample_size}, original.vae.config),
+        most_skipped=family.most_skipped(texts),
+        usual_layer=family.usual_layer(texts),
         has_schedule=own_scheduler(file) is not None,
     )

@@ -130,6 +130,9 @@ async def test_an_offer_is_read_as_it_was_last_published(store: Store, open_stor
         licence="OpenRAIL",
         licence_link="https://example.org/",
         guidance_interval=(0.0, 0.6),
+        clip_skip=1,
+        most_skipped=10,
+        usual_layer=2,
     )
     await store.offers.publish([offer, replace(offer, model="other")])
     await store.offers.publish([replace(offer, sizes=((64, 64),))])

@@ -135,8 +135,8 @@ def test_a_picture_with_skipped_layers_is_its_references(
         theirs = reference_picture(folder, request, monkeypatch)
         assert float(np.abs(picture - theirs).max()) <= TOLERANCE
     assert min(float(np.abs(each - ours[0]).max()) for each in ours[1:]) > 10 * TOLERANCE
-    with pytest.raises(InvalidRequest, match="choose between 0 and"):
-        paints.model.prepare(dataclasses.replace(plain, clip_skip=4))
+    with pytest.raises(InvalidRequest, match="A clip skip of 5 is not possible"):
+        paints.model.offer.check(dataclasses.replace(plain, clip_skip=4))
     with pytest.raises(UnreadableCheckpoint, match="clip_skip = 4"):
         LoadedModel(dataclasses.replace(offer, clip_skip=4), paints.model.checkpoint, paints.compiler)
 

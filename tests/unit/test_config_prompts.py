@@ -18,6 +18,7 @@ negative_prompt = "photo"
 steps = 30
 sampler = "euler"
 lora = "ink:0.8"
+clip_skip = 2
 
 [[styles]]
 name = "Bare"
@@ -32,7 +33,7 @@ def parsed(tmp_path: Path, text: str) -> Config:
 def test_a_file_gives_styles_in_its_order_with_the_options_that_are_there(tmp_path: Path) -> None:
     ink, bare = parsed(tmp_path, GOOD).prompts.styles
     assert (ink.name, ink.prompt, ink.negative_prompt) == ("👩‍🎨 Ink, dry", "{prompt}, ink", "photo")
-    assert ink.options == {"steps": 30, "sampler": "euler", "lora": "ink:0.8"}
+    assert ink.options == {"steps": 30, "clip_skip": 2, "sampler": "euler", "lora": "ink:0.8"}
     assert bare.options == {}
 
 

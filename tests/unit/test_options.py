@@ -40,11 +40,13 @@ SMALL = Offer(
     guidance_scale=5.0,
     sampler=Sampler.DDIM,
     max_steps=60,
+    most_skipped=3,
 )
 LARGE = replace(
     SMALL,
     loras=("Ink", "paper_cut-2"),
     model="Large-XL",
+    most_skipped=0,
     sizes=((1024, 1024), (1216, 832)),
     sampler=Sampler.EULER,
 )
@@ -109,6 +111,12 @@ def test_every_typed_option_is_in_the_recipe() -> None:
     )
 
 
+def test_clip_skip_counts_from_one_and_is_else_the_models() -> None:
+    assert [recipe_of(clip_skip=count).clip_skip for count in (1, 2, 4)] == [0, 1, 3]
+    own = [replace(LARGE, clip_skip=1)]  # before its checkpoint is read
+    assert [parse(Asked(prompt="a boat", clip_skip=count), own).clip_skip for count in (None, 1)] == [1, 0]
+
+
 def test_the_largest_values_are_accepted() -> None:
     assert recipe_of(seed=-1).seed == 7  # as A1111 writes a random one
     largest = recipe_of(variants=MAX_VARIANTS, seed=MAX_SEED)
@@ -131,6 +139,9 @@ def test_the_largest_values_are_accepted() -> None:
         ({"guidance": -0.1}, "guidance"),
         ({"guidance": float("nan")}, "guidance"),
         ({"guidance": float("inf")}, "guidance"),
+        ({"clip_skip": 0}, "clip_skip"),
+        ({"clip_skip": 5}, "clip_skip"),
+        ({"model": "Large-XL", "clip_skip": 2}, "no_clip_skip"),
         ({"sampler": "eular"}, "sampler"),
         ({"model": "medium"}, "model"),
         ({"mask": True}, "mask_alone"),
@@ -164,6 +175,11 @@ def test_invalid_options_are_refused_by_name(asked: dict[str, object], problem: 
     [
         ({"seed": -3}, f"-3 is not a seed: choose a whole number between 0 and {MAX_SEED}."),
         ({"variants": 0}, f"0 variants are not possible: choose between 1 and {MAX_VARIANTS}."),
+        (
+            {"clip_skip": 5},
+            "A clip skip of 5 is not possible with small: "
+            "choose between 1, which leaves out no layer, and 4.",
+        ),
         ({"model": "medium"}, "There is no model called “medium”: choose from small, Large-XL."),
         (
             {"model": "Large-XL", "lora": "ink:much"},

@@ -25,7 +25,7 @@ from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
 
-OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
+OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)), most_skipped=3)
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only
 METHODS = [("**.py", "python"), ("page/templates/**.html", "jinja2")]

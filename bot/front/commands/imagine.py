@@ -72,6 +72,9 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     options = [*_words_and_numbers(offers), *_start_options()]
     if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
         options.append(_hires_option())
+    most_skipped = max(offer.most_skipped for offer in offers)
+    if most_skipped:
+        options.append(_clip_skip_option(most_skipped + 1))
     options.append(_style_option())
     options.append(
         Option(
@@ -185,6 +188,16 @@ def _hires_option() -> Option:
         description=locale_str("A second pass in a larger size: size, strength and steps, or 2x."),
         kind=Range[str, 1, MAX_CHOICE],
         autocomplete=suggest_hires,
+    )
+
+
+def _clip_skip_option(most: int) -> Option:
+    return Option(
+        name="clip_skip",
+        description=locale_str(
+            "Where CLIP's encoding is taken: 1 is after the last layer, 2 leaves out the last layer."
+        ),
+        kind=Range[int, 1, most],
     )
 
 

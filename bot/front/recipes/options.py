@@ -23,8 +23,8 @@ from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondP
 
 LORA = "lora"
 CHECKED = (
-    *("model", "size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "hires"),
-    *("negative_prompt", "prompt"),
+    *("model", "size", "variants", "steps", "guidance", "clip_skip", "sampler", "seed", "strength"),
+    *("lora", "hires", "negative_prompt", "prompt"),
 )
 """The options that can be wrong; the model comes first, because the others depend on it."""
 MOST_MISTAKES = 5  # of one message; a sentence has up to 300 characters
@@ -70,7 +70,7 @@ OPTION_OF_FLAG: Final = MappingProxyType(
 )
 """Options of other bots that people type into a prompt, and the option of /imagine that does the same."""
 NEGATIVE_PROMPT = "negative_prompt"
-ORDER = ("model", "size", "steps", "guidance", "sampler", "lora", "variants", NEGATIVE_PROMPT)
+ORDER = ("model", "size", "steps", "guidance", "clip_skip", "sampler", "lora", "variants", NEGATIVE_PROMPT)
 """The order in which preferences are filled in: the model comes first, because suitability depends on it."""
 
 
@@ -78,7 +78,7 @@ ORDER = ("model", "size", "steps", "guidance", "sampler", "lora", "variants", NE
 class Asked:
     """The options as they were typed, unchecked; None for an option that was left out.
 
-    `image` and `mask` say whether those files were sent.
+    `clip_skip` is 1 where no layer of CLIP is left out. `image` and `mask` say whether those files were sent.
     """
 
     prompt: str
@@ -88,6 +88,7 @@ class Asked:
     seed: int | None = None
     steps: int | None = None
     guidance: float | None = None
+    clip_skip: int | None = None
     sampler: str | None = None
     model: str | None = None
     strength: float | None = None
@@ -189,7 +190,7 @@ def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int]
         loras=tuple(loras.values()),
         style=asked.style or "",
         guidance_interval=offer.guidance_interval,
-        clip_skip=offer.clip_skip,
+        clip_skip=offer.clip_skip if asked.clip_skip is None else asked.clip_skip - 1,
     )
     if asked.size is not None or not asked.image:  # else the start picture gives the size
         recipe = with_second_pass(recipe, asked, offer)

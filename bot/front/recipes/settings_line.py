@@ -14,35 +14,44 @@ from bot.domain.jobs import Recipe
 from bot.front.recipes.options import echo, hires_text, number_text
 from bot.store.people.preferences import PREVIEWS
 from bot.texts.catalogue import Texts
-from sdjax_engine.request import SAMPLER_NAMES
+from sdjax_engine.request import SAMPLER_NAMES, Offer
 
 NUMBERS: Mapping[str, type[int | float]] = {
     "variants": int,
     "steps": int,
     "guidance": float,
+    "clip_skip": int,
     "seed": int,
     "strength": float,
 }
 LISTS = ("lora", "style")  # their values may have commas
 PAINTED = (
-    *("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "hires"),
-    *("lora", "model", "style"),
+    *("size", "variants", "steps", "guidance", "clip_skip", "sampler", "seed", "strength"),
+    *("hires", "lora", "model", "style"),
 )
 """The settings that a picture depends on."""
 SETTINGS = (*PAINTED, PREVIEWS)
-PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style", PREVIEWS)
+PREFERABLE = (
+    *("size", "variants", "steps", "guidance", "clip_skip", "sampler"),
+    *("lora", "model", "style", PREVIEWS),
+)
 OF_STYLES = tuple(name for name in PREFERABLE if name not in ("style", PREVIEWS))
 DIGITS = 24  # of the longest float: -2.2250738585072014e-308
 
 
-def settings_of(recipe: Recipe) -> dict[str, object]:
-    """Return the settings of a recipe by the names of the options, as they are typed."""
+def settings_of(recipe: Recipe, offers: Sequence[Offer] = ()) -> dict[str, object]:
+    """Return the settings of a recipe by the names of the options, as they are typed.
+
+    Clip skip is a setting where it is not that of the recipe's model, which may be among `offers`.
+    """
+    own = next((offer.clip_skip for offer in offers if offer.model == recipe.model), 0)
     loras = (f"{lora.name}:{number_text(lora.weight)}".removesuffix(":1") for lora in recipe.loras)
     return {
         "size": f"{recipe.width}x{recipe.height}",
         "variants": str(recipe.variants),
         "steps": str(recipe.num_inference_steps),
         "guidance": recipe.guidance_scale,
+        "clip_skip": None if recipe.clip_skip == own else str(recipe.clip_skip + 1),
         "sampler": SAMPLER_NAMES[recipe.sampler],
         "seed": str(recipe.seed),
         "strength": recipe.strength if recipe.init_image else None,

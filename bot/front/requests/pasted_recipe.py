@@ -51,6 +51,7 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
             "seed",
             "steps",
             "guidance",
+            "clip_skip",
             "sampler",
             "model",
             "lora",

@@ -52,7 +52,7 @@ async def open_remix(request: Request, job_id: str, *, message: discord.Message 
         request,
         prompt=job.recipe.prompt,
         negative_prompt=job.recipe.negative_prompt,
-        values=settings_of(job.recipe),
+        values=settings_of(job.recipe, request.services.offers),
     )
     title = request.texts.gettext("Remix")
     await open_form(request, modal(title, f"remix:{job.id}:{target}", *fields))
@@ -88,7 +88,7 @@ async def open_remix_from(request: Request, job_id: str) -> None:
     """
     job, target = await repeated_in(request, job_id, request.message)
     texts, started = request.texts, job.recipe.init_image is not None
-    values = settings_of(job.recipe)
+    values = settings_of(job.recipe, request.services.offers)
     del values[STRENGTH]
     if job.recipe.second_pass is None:  # a second pass belongs to one size
         del values["size"]

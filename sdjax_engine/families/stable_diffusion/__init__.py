@@ -20,6 +20,7 @@ from sdjax_engine.families.stable_diffusion.parts import (
     clashes,
     classes_of,
     is_xl,
+    most_skipped_of,
     native_size_of,
     tokenizers_of,
 )
@@ -68,6 +69,14 @@ class StableDiffusion:
         """Return the size of the UNet's `sample_size`; raises UnreadableCheckpoint."""
         return native_size_of(configs[UNET], configs[VAE])
 
+    def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return the most layers that the text encoders may skip."""
+        return most_skipped_of([configs[name] for name in TEXT_ENCODERS if name in configs])
+
+    def usual_layer(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return 2 for SDXL, which has two text encoders, else 1."""
+        return sum(name in configs for name in TEXT_ENCODERS)
+
     def corrections(self, pipeline: str) -> Mapping[str, Any]:
         """Return the scheduler's settings that the pipeline overrides."""
         return CORRECTIONS.get(pipeline, {})
@@ -98,7 +107,7 @@ class StableDiffusion:
                 blueprints=tuple(encoder.blueprint for encoder in encoders.values()),
                 tokenizers=parts.tokenizers,
                 most_chunks=offer.prompt_chunks,
-                layers=min(int(each.config["num_hidden_layers"]) for each in encoders.values()),
+                most_skipped=most_skipped_of([encoder.config for encoder in encoders.values()]),
                 pools=takes_sizes,
                 zeros_for_empty=is_xl(parts.pipeline)
                 and bool(parts.index.get("force_zeros_for_empty_prompt", True)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +10,7 @@ from sdjax_engine.errors import UnreadableCheckpoint, quoted
 from sdjax_engine.families.family import Parts
 from sdjax_engine.families.stable_diffusion.latents import scale_of
 from sdjax_engine.models.unet_config import TIME_IDS
+from sdjax_engine.request import MAX_CLIP_SKIP
 
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 UNET, VAE = "unet", "vae"
@@ -65,6 +66,16 @@ def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int
     if not all(0 < side <= MOST_PIXELS for side in sides):
         raise UnreadableCheckpoint(f"The UNet's sample_size is {quoted(size)}, which is no size.")
     return sides
+
+
+def most_skipped_of(encoders: Collection[Mapping[str, Any]]) -> int:
+    """Return the most layers that these text encoders may skip: the output of the first layer is left.
+
+    An encoder of one layer skips none. Of two encoders, as in SDXL, the usual encoding is that of the last
+    layer but one.
+    """
+    layers = min(int(each["num_hidden_layers"]) for each in encoders)
+    return min(MAX_CLIP_SKIP, max(0, layers - len(encoders)))
 
 
 def clashes(parts: Parts) -> Iterator[str]:

@@ -53,7 +53,7 @@ class ClipTexts:
     """One or two of CLIP's text encoders, whose widths are joined.
 
     A text has at most `most_chunks` chunks. With two encoders the last layer but one is the encoding.
-    `layers` is the smallest number of layers of an encoder. `pools`: the pooled encoding is needed too.
+    A request may skip `most_skipped` layers of each encoder. `pools`: the pooled encoding is needed too.
     `zeros_for_empty`: an empty negative prompt is encoded as zeros.
     """
 
@@ -61,7 +61,7 @@ class ClipTexts:
     blueprints: tuple[Blueprint, ...] = field(repr=False)
     tokenizers: tuple[Tokenizer, ...] = field(repr=False)
     most_chunks: int
-    layers: int
+    most_skipped: int
     pools: bool
     zeros_for_empty: bool
     known_words: frozenset[str] = field(repr=False)
@@ -70,11 +70,6 @@ class ClipTexts:
     def shape(self) -> tuple[int, int, int]:
         """The shape of a text's ids: (encoders, chunks, length)."""
         return len(self.tokenizers), self.most_chunks, self.tokenizers[0].length
-
-    @property
-    def most_skipped(self) -> int:
-        """The most layers that may be skipped: the output of the first layer is left, of several."""
-        return max(0, self.layers - len(self.tokenizers))
 
     def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[TokenizedText, PromptFacts]:
         """Return a prompt in chunks of token ids, and facts of it as the first encoder takes it.

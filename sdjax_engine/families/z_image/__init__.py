@@ -70,6 +70,16 @@ class ZImage:
         del configs
         return SIDE, SIDE
 
+    def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return 0: the language model skips no layers."""
+        del configs
+        return 0
+
+    def usual_layer(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return 1: there is no CLIP whose layers other tools count."""
+        del configs
+        return 1
+
     def corrections(self, pipeline: str) -> Mapping[str, Any]:
         """Return what the pipelines decide about the schedule."""
         del pipeline

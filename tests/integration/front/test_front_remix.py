@@ -50,6 +50,27 @@ async def test_the_form_holds_the_words_and_settings_and_paints_what_was_changed
     )
 
 
+async def test_a_remix_and_a_variation_keep_the_layers_that_were_skipped(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    model = Config().models[0]
+    skipping = model.with_defaults(replace(model.offer, most_skipped=3))  # as a worker publishes it
+    config = Config().model_copy(update={"models": (skipping,)})
+    async with serving(sandbox, store, artifacts, config) as served:
+        job, message = await finished(served, ravi, "a boat", clip_skip=2)
+        assert job.recipe.clip_skip == 1
+        await ravi.message_of(await ravi.press(message, "Vary"))
+        assert (await job_of(store, "a boat")).recipe.clip_skip == 1
+        form = await ravi.modal_of(await ravi.press(message, "Remix"))
+        assert "clip_skip 2" in fields(form)["settings"].split(", ")
+        told = await refusal(ravi, await ravi.submit(form, prompt="a ship", settings="clip_skip 5"))
+        assert told == (
+            "A clip skip of 5 is not possible with demo: choose between 1, which leaves out no layer, and 4."
+        )
+        await ravi.message_of(await ravi.submit(form, prompt="a ship"))
+        assert (await job_of(store, "a ship")).recipe.clip_skip == 1
+
+
 async def test_a_remix_keeps_the_start_picture_and_its_strength(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat", image=picture(), strength=0.4)
     form = await ravi.modal_of(await ravi.press(message, "Remix"))

@@ -40,7 +40,7 @@ async def test_a_text_fills_the_form_with_its_differences_and_is_painted_literal
         "What differs here from this recipe:",
         "- model dreamshaper: here demo",
         "- lora fog:1: left out",
-        "- Clip skip: 2: left out",
+        "- clip_skip 2: left out",
     ]
     answer = await omar.message_of(await omar.submit(form))
     assert not ephemeral(answer)

@@ -51,6 +51,11 @@ def test_a_second_pass_is_said_with_the_size_that_it_began_from(steps: int, coun
     )
 
 
+def test_skipped_layers_are_said_as_people_count_them() -> None:
+    skipping = said(job_of(State.DONE, recipe=recipe(clip_skip=1)))
+    assert skipping == FIRST.replace("guidance 5", "guidance 5 · clip skip 2")
+
+
 def test_a_models_name_is_cut_at_eighty_characters() -> None:
     whole, longer = (said(job_of(State.DONE, recipe=recipe(model="m" * length))) for length in (80, 81))
     assert whole.endswith(" · " + "m" * 80)

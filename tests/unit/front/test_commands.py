@@ -158,6 +158,15 @@ async def test_loras_can_be_chosen_only_where_some_model_has_any() -> None:
     assert option(await payload(OFFER, replace(OTHER, loras=("ink",))), "lora")["autocomplete"]
 
 
+async def test_clip_skip_reaches_as_far_as_the_model_that_skips_most() -> None:
+    with pytest.raises(StopIteration):
+        option(await payload(OFFER, OTHER), "clip_skip")
+    found = option(
+        await payload(replace(OFFER, most_skipped=3), replace(OTHER, most_skipped=11)), "clip_skip"
+    )
+    assert (found["min_value"], found["max_value"]) == (1, 12)
+
+
 async def test_steps_reach_as_far_as_the_model_that_takes_most() -> None:
     few = replace(OFFER, max_steps=30)
     assert option(await payload(few), "steps")["max_value"] == 30

@@ -141,14 +141,17 @@ def test_the_line_of_a_form_reads_back_as_the_same_request(language: str) -> Non
     names = Texts.for_locale(language)
     text = (
         "a boat <lora:ink:0.8125> Negative prompt: fog Steps: 33, Sampler: Euler a, "
-        "CFG scale: 6.0123456789, Seed: 4294967295, Size: 128x128, Model: demo"
+        "CFG scale: 6.0123456789, Seed: 4294967295, Size: 128x128, Model: demo, Clip skip: 2"
     )
     data = read_texts([text])
     assert data is not None
-    options = fit(data, [OFFER]).options
-    read, _ = settings_in(options_line(recipe_settings(options, [OFFER]), names), names)
+    offers = [replace(OFFER, most_skipped=3)]
+    options = fit(data, offers).options
+    read, _ = settings_in(options_line(recipe_settings(options, offers), names), names)
     words = {name: options[name] for name in ("prompt", "negative_prompt")}
-    assert parse(Asked(**words, **read), [OFFER]) == parse(Asked(**options), [OFFER])
+    recipe = parse(Asked(**words, **read), offers)
+    assert recipe == parse(Asked(**options), offers)
+    assert recipe.clip_skip == 1
 
 
 def test_the_line_names_the_model_whose_defaults_it_shows() -> None:

@@ -28,16 +28,16 @@ def test_a_wordless_prompt_takes_the_pasted_words_and_every_setting() -> None:
     assert (recipe.negative_prompt, recipe.num_inference_steps, recipe.seed) == ("fog", 33, 77)
     assert (recipe.guidance_scale, recipe.sampler.value) == (6.5, "euler_ancestral")
     assert [(lora.name, lora.weight) for lora in recipe.loras] == [("ink", 0.8)]
-    assert [each.setting for each in pasted.differences] == ["model", "other"]
+    assert [each.setting for each in pasted.differences] == ["model", "clip_skip"]
 
 
 def test_a_typed_option_replaces_the_pasted_one_and_is_no_difference() -> None:
-    asked = Asked(prompt="a ship", steps=9, seed=1, model=OFFER.model)
+    asked = Asked(prompt="a ship", steps=9, seed=1, clip_skip=1, model=OFFER.model)
     pasted = filled_from(asked, A1111, [OFFER])
     assert not pasted.literal
     recipe = parse(pasted.asked, [OFFER])
     assert (recipe.prompt, recipe.num_inference_steps, recipe.seed) == ("a ship", 9, 1)
-    assert [each.setting for each in pasted.differences] == ["other"]
+    assert pasted.differences == ()
 
 
 def test_a_pasted_recipe_is_fitted_to_the_model_that_was_typed() -> None:

@@ -37,6 +37,7 @@ FULL = recipe(
     variants=4,
     init_image="aa/sent.png",
     strength=0.35,
+    clip_skip=1,
     loras=(Lora(name="ink", weight=0.8), Lora(name="fog")),
 )
 
@@ -51,10 +52,21 @@ def read(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[
 
 def test_the_line_names_every_setting_as_the_command_does() -> None:
     assert options_line(settings_of(FULL), ENGLISH) == (
-        "size 128x128, variants 4, steps 20, guidance 5, sampler DPM++ 2M Karras, seed 7, strength 0.35, "
-        "lora ink:0.8, fog, model demo"
+        "size 128x128, variants 4, steps 20, guidance 5, clip_skip 2, sampler DPM++ 2M Karras, seed 7, "
+        "strength 0.35, lora ink:0.8, fog, model demo"
     )
     assert "strength" not in options_line(settings_of(RECIPE), ENGLISH)
+
+
+@pytest.mark.parametrize(("own", "skipped", "said"), [(0, 0, None), (0, 1, 2), (1, 1, None), (1, 0, 1)])
+def test_clip_skip_is_in_the_line_where_it_is_not_the_models(
+    own: int, skipped: int, said: int | None
+) -> None:
+    offers = [replace(OFFER, clip_skip=own, most_skipped=3)]
+    written = recipe(clip_skip=skipped, model=OFFER.model)
+    values = read(options_line(settings_of(written, offers), ENGLISH), ENGLISH)
+    assert values.get("clip_skip") == said
+    assert parse(Asked(prompt="a boat", **values), offers).clip_skip == skipped
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -65,6 +77,7 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
         "variants": 4,
         "steps": 20,
         "guidance": 5.0,
+        "clip_skip": 2,
         "sampler": "DPM++ 2M Karras",
         "seed": 7,
         "strength": 0.35,

@@ -20,6 +20,7 @@ OFFER = Offer(
     guidance_scale=7.0,
     sampler=Sampler.DDIM,
     max_steps=50,
+    most_skipped=3,
     loras=("Ink", "fog"),
     samplers=(
         Sampler.DDIM,
@@ -122,7 +123,8 @@ SAMPLES: list[tuple[dict[str, Any], dict[str, Any], list[Difference]]] = [
     ),
     ({"started": True, "strength": 0.6}, {}, [Difference(setting="image", value="0.6")]),
     ({"clip_skip": 1}, {}, []),
-    ({"clip_skip": 2}, {}, [Difference(setting="other", value="Clip skip: 2")]),
+    ({"clip_skip": 2}, {"clip_skip": 2}, []),
+    ({"clip_skip": 5}, {}, [Difference(setting="clip_skip", value="5")]),
     ({"unread": ("ENSD: 31337",)}, {}, [Difference(setting="other", value="ENSD: 31337")]),
     (
         {"prompt": "a" * 2001},
@@ -145,12 +147,23 @@ def test_setting_is_used_or_listed(
 
 def test_the_skipped_layers_of_the_model_are_no_difference() -> None:
     skipping = replace(OFFER, clip_skip=1)
-    assert fit(replace(PLAIN, clip_skip=2), (skipping,)).differences == ()
-    [difference] = fit(replace(PLAIN, clip_skip=1), (skipping,)).differences
-    assert difference == Difference(setting="other", value="Clip skip: 1")
+    assert "clip_skip" not in fit(replace(PLAIN, clip_skip=2), (skipping,)).options
+    assert fit(replace(PLAIN, clip_skip=1), (skipping,)).options["clip_skip"] == 1
+    [difference] = fit(replace(PLAIN, clip_skip=2), (replace(OFFER, most_skipped=0),)).differences
+    assert difference == Difference(setting="clip_skip", value="2")
 
 
-def test_own_picture_gives_the_same_request_again() -> None:
+@pytest.mark.parametrize(("written", "taken"), [(1, None), (2, None), (3, 2)])
+def test_the_layer_that_sdxl_takes_anyway_is_not_skipped(written: int, taken: int | None) -> None:
+    fitted = fit(replace(PLAIN, clip_skip=written), (replace(OFFER, usual_layer=2),))
+    assert fitted.options.get("clip_skip") == taken
+    assert fitted.differences == ()
+
+
+@pytest.mark.parametrize("usual", [1, 2])
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("skipped", [0, 1, 2])
+def test_own_picture_gives_the_same_request_again(skipped: int, own: int, usual: int) -> None:
     request = Request(
         prompt="a bird, (dawn:1.2)",
         negative_prompt="frame",
@@ -162,10 +175,12 @@ def test_own_picture_gives_the_same_request_again() -> None:
         height=768,
         model="Dream 8",
         loras=(Lora(name="Ink", weight=0.1234567891), Lora(name="fog")),
+        clip_skip=skipped,
     )
-    fitted = fit(read_picture(encode_png(np.zeros((8, 8, 3), np.uint8), request)), (OTHER, OFFER))
+    offers = (OTHER, replace(OFFER, clip_skip=own, usual_layer=usual))
+    fitted = fit(read_picture(encode_png(np.zeros((8, 8, 3), np.uint8), request)), offers)
     assert fitted.differences == ()
-    assert parse(Asked(**fitted.options), (OTHER, OFFER)).request(0) == request
+    assert parse(Asked(**fitted.options), offers).request(0) == request
 
 
 def test_the_strength_of_a_second_pass_keeps_its_digits() -> None:

@@ -49,6 +49,7 @@ def test_checkpoint_of_every_family_loads(family: str, tmp_path: Path) -> None:
     assert described.pipeline == checkpoint.pipeline
     assert described.native_size == checkpoint.native_size == (64, 64)
     assert described.scheduler_config == checkpoint.scheduler_config
+    assert described.most_skipped == checkpoint.family.networks(checkpoint, TINY).texts.most_skipped
 
 
 def test_negative_prompt_is_not_zeroed_where_the_checkpoint_says_so(xl_copy: Path) -> None:

@@ -339,6 +339,9 @@ def test_schedule_and_size_are_those_of_the_family(
     assert described.scheduler_config["_class_name"] == scheduler
     assert described.scheduler_config.get("prediction_type", "epsilon") == prediction
     assert described.native_size == (side, side)
+    folder = describe(str(folders[family]))
+    assert described.most_skipped == folder.most_skipped
+    assert described.usual_layer == folder.usual_layer == (2 if family.startswith("SDXL") else 1)
 
 
 @pytest.mark.parametrize(
