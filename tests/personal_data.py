@@ -159,7 +159,7 @@ IMPERSONAL = {  # of the bot, its processes and its servers
     "duties": "name holder expires_at",
     "virtual_clock": "id time",
     "run_times": "lane seconds seconds_per_step beside_steps",
-    "workers": "name seats expires_at version ready drained",
+    "workers": "name seats expires_at version ready hourly memory drained",
     "offered_lanes": "worker lane seats",
     "turns": "scope",
     "processes": "name secret role machine place started_at expires_at",
