@@ -38,7 +38,8 @@ class ModelSpec:
     file of the denoiser alone, in place of the folder's. `timestep_spacing` ("leading", "trailing" or
     "linspace") replaces the schedule's. `loras` are the LoRA files by their names in the offer. The ranks of
     one picture's LoRAs may add up to `lora_rank` (0: no limit). `controlnets` are the ControlNets by their
-    names in the offer, all of one architecture: folders, hub ids or .safetensors files. `preview_decoder` is
+    names in the offer, all of one architecture: folders, hub ids or .safetensors files. `embeddings` are the
+    files of embeddings (textual inversion) by the names that people type in prompts. `preview_decoder` is
     the folder or hub id of a tiny autoencoder that decodes previews (None: they are a linear map of the
     latents). `picture_classifier` is the folder or hub id of a ViT image classifier that judges the model's
     pictures (None: they are not judged); its labels must be the `picture_labels` (None: any). With
@@ -59,6 +60,7 @@ class ModelSpec:
     picture_classifier: str | None = None
     picture_labels: frozenset[str] | None = None
     controlnets: Mapping[str, str] = field(default_factory=dict)
+    embeddings: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError if the LoRA files are not those of the offer, or the LoRA rank is negative."""
@@ -68,6 +70,9 @@ class ModelSpec:
         if tuple(self.controlnets) != self.offer.controlnets:
             offered, named = list(self.offer.controlnets), list(self.controlnets)
             raise ValueError(f"{self.offer.model} offers the ControlNets {offered}, but has {named}")
+        if tuple(self.embeddings) != self.offer.embeddings:
+            offered, files = list(self.offer.embeddings), list(self.embeddings)
+            raise ValueError(f"{self.offer.model} offers the embeddings {offered}, but has files of {files}")
         if self.lora_rank < 0:
             raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 

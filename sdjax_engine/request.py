@@ -243,6 +243,7 @@ class Offer:
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
     `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
+    `embeddings` are the words of prompts that have vectors of their own.
     `controlnets` are the names of the networks that hold a picture to a control picture. A request may skip
     `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
     the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
@@ -264,6 +265,7 @@ class Offer:
     most_skipped: int = 0
     usual_layer: int = 1
     controlnets: tuple[str, ...] = ()
+    embeddings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request can match."""

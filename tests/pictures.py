@@ -25,6 +25,7 @@ from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.controlnet import load_controlnet
+from sdjax_engine.weights.embeddings import read_banks, read_embeddings, rows_of, with_embeddings
 
 Pixels = npt.NDArray[np.float32]
 
@@ -49,6 +50,7 @@ class LanePainter:
         *,
         loras: Mapping[str, Path] = MappingProxyType({}),
         controlnets: Mapping[str, Path] = MappingProxyType({}),
+        embeddings: Mapping[str, Path] = MappingProxyType({}),
         **how: Any,
     ) -> None:
         devices.setup_cpu(2)
@@ -57,6 +59,10 @@ class LanePainter:
         checkpoint = load_checkpoint(str(source), put=put, **how)
         nets = {name: load_controlnet(str(folder), put=put) for name, folder in controlnets.items()}
         checkpoint = replace(checkpoint, controlnets=nets)
+        if embeddings:
+            texts = checkpoint.family.networks(checkpoint, offer).texts
+            found = read_embeddings(embeddings, texts)
+            checkpoint = with_embeddings(checkpoint, rows_of(found), read_banks(found, texts), put)
         bank = LoraBank.load(loras, checkpoint, put)
         self.model = LoadedModel(offer, checkpoint, self.compiler, bank)
         self._decode = jax.jit(partial(decode, self.model.networks.autoencoder))

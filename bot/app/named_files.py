@@ -46,6 +46,11 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
         if not is_path(Path.exists, file) and not is_hub_id(file):
             lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
+    for name, file in model.embeddings.items():
+        if not is_path(Path.is_file, file):
+            yield (
+                f"models[{number}].embeddings: {quoted(name)} has no file {quoted(file)}: correct its path."
+            )
 
 
 def mistakes_in_opened(

@@ -41,7 +41,7 @@ MAX_NAME, MAX_LICENCE, MAX_LINK = 60, 80, 200
 CHECKPOINT_DEFAULTS = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 """Keys whose default comes from the checkpoint's own configuration files."""
 
-LORA_NAME = r"[\w.+-]{1,60}"
+FILE_NAME = r"[\w.+-]{1,60}"
 
 
 def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,13 +65,23 @@ def _mistakes_in_size(value: str) -> list[str]:
 
 
 def _check_loras(values: dict[str, str]) -> dict[str, str]:
+    return _check_named_files(values, "a", "LoRA")
+
+
+def _check_embeddings(values: dict[str, str]) -> dict[str, str]:
+    return _check_named_files(values, "an", "embedding")
+
+
+def _check_named_files(values: dict[str, str], article: str, kind: str) -> dict[str, str]:
     mistakes = [
-        f"{quoted(name)} is no name for a LoRA: up to 60 letters, digits and . _ + - only"
+        f"{quoted(name)} is no name for {article} {kind}: up to 60 letters, digits and . _ + - only"
         for name in values
-        if not re.fullmatch(LORA_NAME, name)
+        if not re.fullmatch(FILE_NAME, name)
     ]
     mistakes += [f"{quoted(name)} is named twice" for name in repeated(name.casefold() for name in values)]
-    mistakes += [f"the LoRA {quoted(name)} has no file" for name, file in values.items() if not file.strip()]
+    mistakes += [
+        f"the {kind} {quoted(name)} has no file" for name, file in values.items() if not file.strip()
+    ]
     if mistakes:
         raise InvalidValue(*mistakes)
     return values
@@ -144,6 +154,9 @@ class ModelConfig(Section):
     picture_threshold: Annotated[float, Field(gt=0, le=1)] = DEFAULT_THRESHOLD
     loras: Annotated[dict[str, PathText], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
+    embeddings: Annotated[dict[str, PathText], AfterValidator(_check_embeddings)] = Field(
+        default_factory=dict
+    )
     preview_decoder: PathText = ""
     licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
     licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
@@ -223,6 +236,7 @@ class ModelConfig(Section):
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,
             loras=tuple(self.loras),
+            embeddings=tuple(self.embeddings),
             samplers=self._samplers,
             licence=self.licence,
             licence_link=self.licence_link,

@@ -78,6 +78,7 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
         parts = ("checkpoint", "vae", "denoiser", "picture_classifier", "preview_decoder")
         named: list[tuple[str, str]] = [(key, getattr(model, key)) for key in parts]
         named += [("loras", file) for file in model.loras.values()]
+        named += [("embeddings", file) for file in model.embeddings.values()]
         for key, path in named:
             if path.startswith(".") or path.endswith((".safetensors", ".ckpt")):  # else a name on a hub
                 yield f"models[{number}].{key}", path

@@ -26,6 +26,8 @@ Parameters = dict[str, jax.Array]
 """A network's parameters by their paths with dots, a plain tree."""
 WithLoras = tuple[Parameters, Bank]
 """The parameters of a network, and the rows of the LoRAs that adapt it."""
+VECTORS = "vectors"
+"""The parameter of a text encoder, if it has embeddings, that has all their vectors: (rows, width)."""
 Tokens = Any
 """One text for each device as the text encoders read it: a tree of arrays whose first axis is the device."""
 Encoding = Any
@@ -79,6 +81,14 @@ class TextEncoders(Protocol):
     @property
     def most_skipped(self) -> int:
         """The largest `clip_skip`; 0 where no layers can be skipped."""
+
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """The widths of the vectors of embeddings, by component; empty where none can be in a prompt."""
+
+    @property
+    def most_vectors(self) -> int:
+        """The most vectors of one embedding."""
 
     def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[Hashable, PromptFacts]:
         """Return a prompt as the encoders read it, and facts of it; equal texts have equal encodings.
@@ -258,6 +268,10 @@ class Parts(Protocol):
     @property
     def controlnets(self) -> Mapping[str, Loaded]:
         """The ControlNets that are offered with the checkpoint, by their names in the offer."""
+
+    @property
+    def embeddings(self) -> Mapping[str, range]:
+        """The rows of each embedding's vectors in `VECTORS`, by the names that people type."""
 
     @property
     def tokenizers(self) -> tuple[Any, ...]:

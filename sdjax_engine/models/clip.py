@@ -116,20 +116,27 @@ class CLIPTextTransformer(nnx.Module):
         self.encoder = CLIPEncoder(values, shared, causal=True)
         self.final_layer_norm = LayerNorm(width, shared, eps=values["layer_norm_eps"])
         self.end = values["eos_token_id"]
+        self.words = values["vocab_size"]
 
     def __call__(
-        self, input_ids: Array, *, penultimate: bool = False, skip: Array | None = None
+        self,
+        input_ids: Array,
+        *,
+        penultimate: bool = False,
+        skip: Array | None = None,
+        vectors: Array | None = None,
     ) -> TextEncoding:
-        """Encode `input_ids` (n, length) int32.
+        """Encode `input_ids` (n, length) int32; those beyond the vocabulary are rows of `vectors` (n, width).
 
         `hidden` is the normed last state or, with `penultimate`, the input of the last layer, not normed.
         With `skip` () int32 it is the state so many layers before that. `pooled` is the normed last state at
         the end token of the prompt, whatever is skipped.
         """
         skipped = skip + 1 if penultimate and skip is not None else skip
-        earlier, last = self.encoder(self.embeddings(input_ids), skip=skipped)
+        earlier, last = self.encoder(self.embeddings(input_ids, vectors), skip=skipped)
         normed = self.final_layer_norm(last)
-        pooled = normed[jnp.arange(len(input_ids)), end_positions(input_ids, self.end)]
+        words = input_ids if vectors is None else jnp.where(input_ids < self.words, input_ids, 0)
+        pooled = normed[jnp.arange(len(input_ids)), end_positions(words, self.end)]
         if penultimate:
             return TextEncoding(hidden=earlier, pooled=pooled)
         return TextEncoding(hidden=normed if skip is None else self.final_layer_norm(earlier), pooled=pooled)
@@ -152,10 +159,15 @@ class CLIPTextModelWithProjection(nnx.Module):
         self.text_projection = linear(values["hidden_size"], values["projection_dim"], shared, bias=False)
 
     def __call__(
-        self, input_ids: Array, *, penultimate: bool = False, skip: Array | None = None
+        self,
+        input_ids: Array,
+        *,
+        penultimate: bool = False,
+        skip: Array | None = None,
+        vectors: Array | None = None,
     ) -> TextEncoding:
         """Encode `input_ids` (n, length) int32 as `CLIPTextTransformer` does; `pooled` is projected."""
-        hidden, pooled = self.text_model(input_ids, penultimate=penultimate, skip=skip)
+        hidden, pooled = self.text_model(input_ids, penultimate=penultimate, skip=skip, vectors=vectors)
         return TextEncoding(hidden=hidden, pooled=self.text_projection(pooled))
 
 
@@ -174,10 +186,17 @@ class CLIPTextEmbeddings(nnx.Module):
     def __init__(self, width: int, shared: Shared, *, words: int, positions: int) -> None:
         self.token_embedding = embedding(words, width, shared)
         self.position_embedding = embedding(positions, width, shared)
+        self.words = words
 
-    def __call__(self, input_ids: Array) -> Array:
+    def __call__(self, input_ids: Array, vectors: Array | None = None) -> Array:
         positions = jnp.arange(input_ids.shape[-1], dtype=jnp.int32)[None, :]
-        return self.token_embedding(input_ids) + self.position_embedding(positions)
+        if vectors is None:
+            tokens = self.token_embedding(input_ids)
+        else:
+            of_words = self.token_embedding(jnp.minimum(input_ids, self.words - 1))
+            others = vectors[jnp.maximum(input_ids - self.words, 0)].astype(of_words.dtype)
+            tokens = jnp.where((input_ids < self.words)[..., None], of_words, others)
+        return tokens + self.position_embedding(positions)
 
 
 ADJUSTMENT = 0.01

@@ -19,6 +19,7 @@ from sdjax_engine.prompts.tokenizer import (
     tokens_of_each,
     unknown_words,
 )
+from sdjax_engine.prompts.triggers import Triggers
 
 __all__ = [
     "MAX_WEIGHT",
@@ -27,6 +28,7 @@ __all__ = [
     "TokenizedText",
     "Tokenizer",
     "Tokens",
+    "Triggers",
     "clean",
     "padded_text",
     "parse_emphasis",

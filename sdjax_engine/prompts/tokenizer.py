@@ -29,6 +29,7 @@ import numpy.typing as npt
 import tokenizers
 
 from sdjax_engine.prompts.tokenizer_files import length_of, read_bpe, read_tokenizer_settings, special_token
+from sdjax_engine.prompts.triggers import NO_TRIGGERS, Triggers
 
 FACTORS = {"(": 1.1, "[": 1 / 1.1}
 OPENINGS = {")": "(", "]": "["}
@@ -169,11 +170,15 @@ BACKTRACK = 20  # AUTOMATIC1111's setting comma_padding_backtrack
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One token of a prompt: its id, its weight, and where its text begins in the prompt."""
+    """One token of a prompt: its id, its weight, and where its text begins in the prompt.
+
+    One that `follows` is in the chunk of the token before it: both are vectors of one embedding.
+    """
 
     id: int
     weight: float
     place: int
+    follows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,16 +272,17 @@ class Tokenizer:
         offsets = self._encoding(cleaned).offsets
         return cleaned[offsets[self.room][0] :] if len(offsets) > self.room else ""
 
-    def tokens(self, prompt: Prompt, *, max_chunks: int) -> Tokens:
+    def tokens(self, prompt: Prompt, *, max_chunks: int, triggers: Triggers = NO_TRIGGERS) -> Tokens:
         """Return a prompt in as many chunks as it needs, up to `max_chunks`, with its emphasis as weights.
 
-        A prompt of one chunk without brackets and BREAK has the same ids as from `encode`.
+        A prompt of one chunk without brackets, BREAK and `triggers` has the same ids as from `encode`. A
+        trigger has at most `room` ids.
         """
         parts: list[list[Token]] = [[]]
         for piece in prompt.pieces:
             if piece.breaks:
                 parts.append([])
-            parts[-1].extend(self._tokens_of(piece))
+            parts[-1].extend(self._tokens_of(piece, triggers))
         room, comma_id = self.length - 2, self.bpe.token_to_id(COMMA)
         chunks, left = divide(parts, room=room, max_chunks=max_chunks, comma_id=comma_id)
         limit = places_left(chunks, room=room, max_chunks=max_chunks)
@@ -302,10 +308,15 @@ class Tokenizer:
     def _encoding(self, text: str) -> tokenizers.Encoding:
         return self.bpe.encode(text, add_special_tokens=False)
 
-    def _tokens_of(self, piece: Piece) -> list[Token]:
-        encoding = self._encoding(piece.text)
-        found = zip(encoding.ids, encoding.offsets, strict=True)
-        return [Token(id=each, weight=piece.weight, place=piece.places[start]) for each, (start, _) in found]
+    def _tokens_of(self, piece: Piece, triggers: Triggers) -> Iterator[Token]:
+        for begin, text, vectors in triggers.parts(piece.text):
+            for number, each in enumerate(vectors):
+                place = piece.places[begin]
+                yield Token(id=each, weight=piece.weight, place=place, follows=number > 0)
+            if not vectors:
+                encoding = self._encoding(text)
+                for each, (start, _) in zip(encoding.ids, encoding.offsets, strict=True):
+                    yield Token(id=each, weight=piece.weight, place=piece.places[begin + start])
 
     def _fill(self, ids: Sequence[int]) -> npt.NDArray[np.int32]:
         """Return the ids of a chunk between its start and its end, padded to the fixed length."""
@@ -319,9 +330,22 @@ class Tokenizer:
         return weights
 
 
-def tokens_of_each(tokenizers: Sequence[Tokenizer], prompt: Prompt, *, max_chunks: int) -> list[Tokens]:
-    """Return a prompt as each text encoder takes it; all have the chunks of the one that needs most."""
-    found = [each.tokens(prompt, max_chunks=max_chunks) for each in tokenizers]
+def tokens_of_each(
+    tokenizers: Sequence[Tokenizer],
+    prompt: Prompt,
+    *,
+    max_chunks: int,
+    triggers: Sequence[Triggers] | None = None,
+) -> list[Tokens]:
+    """Return a prompt as each text encoder takes it; all have the chunks of the one that needs most.
+
+    Each tokenizer has its own `triggers`.
+    """
+    of_each = triggers or [NO_TRIGGERS] * len(tokenizers)
+    found = [
+        each.tokens(prompt, max_chunks=max_chunks, triggers=names)
+        for each, names in zip(tokenizers, of_each, strict=True)
+    ]
     chunks = max(len(tokens.ids) for tokens in found)
     return [each.lengthened(tokens, chunks) for each, tokens in zip(tokenizers, found, strict=True)]
 
@@ -333,7 +357,8 @@ def divide(
 
     `parts` are the prompt's parts between BREAKs; each starts a chunk. A longer part is divided as in
     AUTOMATIC1111: after a comma, if one of the last tokens is a comma. The last chunk ignores BREAKs and
-    takes as many tokens as it has places, so that no token is cut off while a place is empty.
+    takes as many tokens as it has places, so that no token is cut off while a place is empty. The vectors of
+    an embedding stay together.
     """
     chunks: list[Sequence[Token]] = []
     waiting = list(parts[:-1] if len(parts) > 1 and not parts[-1] else parts)
@@ -346,7 +371,8 @@ def divide(
     if not waiting:
         return chunks, []
     rest = [token for part in waiting for token in part]
-    return [*chunks, rest[:room]], rest[room:]
+    size = undivided(rest, room)
+    return [*chunks, rest[:size]], rest[size:]
 
 
 def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> int:
@@ -358,7 +384,14 @@ def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> 
     if len(part) <= room or part[room].id == comma_id:
         return min(len(part), room)
     commas = (place for place in range(room - BACKTRACK, room) if place >= 0 and part[place].id == comma_id)
-    return max(commas, default=room - 1) + 1
+    return undivided(part, max(commas, default=room - 1) + 1)
+
+
+def undivided(part: Sequence[Token], size: int) -> int:
+    """Return `size`, or where the embedding begins whose vectors the first `size` tokens would divide."""
+    while size < len(part) and part[size].follows:
+        size -= 1
+    return size
 
 
 def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int) -> int:

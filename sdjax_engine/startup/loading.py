@@ -13,6 +13,7 @@ import jax
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, first_line
+from sdjax_engine.families.family import TextEncoders
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Arrival, Residency
 from sdjax_engine.model.loaded import LoadedModel, arrays_of, check_offer
@@ -27,6 +28,7 @@ from sdjax_engine.startup.companions import (
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
 from sdjax_engine.weights.controlnet import load_part, read_controlnet
+from sdjax_engine.weights.embeddings import read_banks, read_embeddings, rows_of, with_embeddings
 from sdjax_engine.weights.load import in_host_memory
 
 
@@ -64,6 +66,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
     networks = checkpoint.family.networks(checkpoint, spec.offer)
     check_offer(spec.offer, networks)
+    checkpoint = with_words(checkpoint, spec, networks.texts, compiler, arrival)
     loras = LoraBank.load(spec.loras, checkpoint, in_host_memory, rank=spec.lora_rank)
     if spec.loras:
         compiler.tell(f"LoRAs of {spec.offer.model}: {loras}")
@@ -81,8 +84,7 @@ def with_controlnets(
         return checkpoint
     read = partial(read_controlnet, dtype=config.dtype, variant=spec.variant, report=compiler.tell)
     parts = {name: read(source) for name, source in spec.controlnets.items()}
-    here = sum(array.nbytes for each in checkpoint.components.values() for array in each.parameters.values())
-    arrival.expect(here + sum(part.size for part in parts.values()))
+    arrival.expect(size_of(checkpoint) + sum(part.size for part in parts.values()))
     made = {
         name: load_part(
             part,
@@ -95,6 +97,26 @@ def with_controlnets(
     }
     compiler.tell(f"ControlNets of {spec.offer.model}: {', '.join(made)}")
     return replace(checkpoint, controlnets=made)
+
+
+def with_words(
+    checkpoint: Checkpoint, spec: ModelSpec, texts: TextEncoders, compiler: Compiler, arrival: Arrival
+) -> Checkpoint:
+    """Read the embeddings that are offered with a checkpoint; raises UnreadableCheckpoint."""
+    if not spec.embeddings:
+        return checkpoint
+    found = read_embeddings(spec.embeddings, texts)
+    banks = read_banks(found, texts)
+    arrival.expect(size_of(checkpoint) + sum(bank.nbytes for bank in banks.values()))
+    listed = ", ".join(f"{name} ({each.count})" for name, each in found.items())
+    compiler.tell(f"embeddings of {spec.offer.model} and their vectors: {listed}")
+    return with_embeddings(checkpoint, rows_of(found), banks, arrival.put)
+
+
+def size_of(checkpoint: Checkpoint) -> int:
+    """Return the bytes of all parameters."""
+    networks = (*checkpoint.components.values(), *checkpoint.controlnets.values())
+    return sum(array.nbytes for each in networks for array in each.parameters.values())
 
 
 def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sdjax_engine.samplers import pipeline_config
 from sdjax_engine.startup.companions import check_labels
 from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.companions import labels_at, load_preview_decoder
+from sdjax_engine.weights.embeddings import read_embeddings
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
 from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
 from sdjax_engine.weights.networks import check_tensors
@@ -38,12 +40,17 @@ def local_path(source: str) -> Path | None:
         return None
 
 
+def here(files: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the files that are on this machine."""
+    return {name: file for name, file in files.items() if local_path(str(file)) is not None}
+
+
 def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | None:
     """Check everything that a model names on this machine, and return its size; None if it is on the hub.
 
-    The tensors must fit their configurations, the offer the checkpoint, and the LoRAs, the classifier's
-    labels and, with `previews`, the decoder the model. No weights of a checkpoint are read, and no device is
-    opened. Raises UnreadableCheckpoint.
+    The tensors must fit their configurations, the offer the checkpoint, and the LoRAs, the embeddings, the
+    classifier's labels and, with `previews`, the decoder the model. No weights of a checkpoint are read, and
+    no device is opened. Raises UnreadableCheckpoint.
     """
     path = local_path(spec.source)
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
@@ -60,12 +67,12 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     networks = contents.family.networks(contents, spec.offer)
     latents = networks.latents
     check_offer(spec.offer, networks)
+    read_embeddings(here(spec.embeddings), networks.texts)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, contents.family.corrections(contents.pipeline)))
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     adaptable = {name: shapes[name] for name in contents.family.adaptable if name in shapes}
-    loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
-    read_all(loras, layer_shapes(adaptable), contents.family.foreign_names, rank=spec.lora_rank)
+    read_all(here(spec.loras), layer_shapes(adaptable), contents.family.foreign_names, rank=spec.lora_rank)
     if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
         check_labels(spec, labels_at(spec.picture_classifier))
     if previews and spec.preview_decoder is not None and local_path(spec.preview_decoder) is not None:

@@ -53,6 +53,7 @@ class Checkpoint:
     holds the safety checker's picture settings and is empty without one. `scheduler_config` is the content
     of the file, without defaults for missing keys. `native_size` is (width, height) in pixels. `known_words`:
     all words that it knows, in lower case; empty for any. `controlnets` are those that are offered with it.
+    `embeddings` are the rows of each embedding's vectors in the text encoders' `VECTORS`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Checkpoint:
     native_size: tuple[int, int]
     known_words: frozenset[str] = frozenset()
     controlnets: Mapping[str, Component] = field(default_factory=dict)
+    embeddings: Mapping[str, range] = field(default_factory=dict)
 
 
 SAFETY_CHECKER = "safety_checker"
@@ -89,6 +91,7 @@ class Contents:
     preprocessor_config: dict[str, Any] = field(default_factory=dict)
     known_words: frozenset[str] = frozenset()
     controlnets: Mapping[str, Part] = field(default_factory=dict)
+    embeddings: Mapping[str, range] = field(default_factory=dict)
 
     @property
     def native_size(self) -> tuple[int, int]:

@@ -133,6 +133,7 @@ async def test_an_offer_is_read_as_it_was_last_published(store: Store, open_stor
         clip_skip=1,
         most_skipped=10,
         usual_layer=2,
+        embeddings=("cat",),
     )
     await store.offers.publish([offer, replace(offer, model="other")])
     await store.offers.publish([replace(offer, sizes=((64, 64),))])

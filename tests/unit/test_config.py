@@ -419,6 +419,16 @@ def test_invalid_names_of_loras_are_refused_by_name() -> None:
     ]
 
 
+def test_invalid_names_of_embeddings_are_refused_by_name() -> None:
+    embeddings = {"bad hands": "a.safetensors", "Cat": "c", "cat": "d", "fog": " "}
+    assert mistakes_in({"models": [{"embeddings": embeddings}]}) == [
+        "models[1].embeddings: “bad hands” is no name for an embedding: up to 60 letters, digits and . _ + - "
+        "only.",
+        "models[1].embeddings: “cat” is named twice.",
+        "models[1].embeddings: the embedding “fog” has no file.",
+    ]
+
+
 def test_a_key_without_its_whole_name_is_met_with_the_keys_that_have_that_word() -> None:
     assert mistakes_in({"models": [{"steps": 4, "samplr": "ddim"}]}) == [
         "models[1].steps: there is no key of this name in [models[1]]; "

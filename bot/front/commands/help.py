@@ -46,6 +46,7 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 MODERATORS, MODELS = "moderators", "models"
 FOR_MODERATORS = f"help:{MODERATORS}"
 SHOWN_LICENCE = 80  # characters
+SHOWN_EMBEDDINGS = 200
 NAMED_MODELS = 10  # that are named where the offers of all models do not fit
 EXAMPLES = (
     "a red heart left of a blue star",
@@ -233,14 +234,17 @@ def model_line(offer: Offer, texts: Texts) -> str:
 
 
 def _model_lines(offers: Sequence[Offer], texts: Texts) -> list[str]:
-    """Return the lines of the models with their licences."""
+    """Return the lines of the models with the words of their embeddings and their licences."""
     return [
-        texts.line(" ".join([model_line(offer, texts), *_licence(offer, texts)]), mark="- ")
+        texts.line(" ".join([model_line(offer, texts), *_about_files(offer, texts)]), mark="- ")
         for offer in offers
     ]
 
 
-def _licence(offer: Offer, texts: Texts) -> Iterator[str]:
+def _about_files(offer: Offer, texts: Texts) -> Iterator[str]:
+    if offer.embeddings:
+        words = shown(", ".join(offer.embeddings), SHOWN_EMBEDDINGS)
+        yield texts.gettext("Embeddings, as words of a prompt: {words}.", words=texts.isolated(words))
     if offer.licence:
         name = shown(offer.licence, SHOWN_LICENCE)
         linked = f"[{name}](<{offer.licence_link}>)" if offer.licence_link else name

@@ -96,6 +96,7 @@ def offer_from(values: dict[str, Any]) -> Offer:
     kept |= {name: tuple(known.get(name, ())) for name in ("loras", "controlnets")}
     samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
     interval = tuple(known.get("guidance_interval", WHOLE))
+    kept |= {name: tuple(known.get(name, ())) for name in ("controlnets", "embeddings")}
     return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})
 
 

@@ -25,7 +25,7 @@ from sdjax_engine.families.stable_diffusion.parts import (
     tokenizers_of,
 )
 from sdjax_engine.families.stable_diffusion.text import ClipTexts
-from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.prompts import Tokenizer, Triggers, clean
 from sdjax_engine.request import WHOLE, Offer
 
 PIPELINES = (
@@ -92,6 +92,7 @@ class StableDiffusion:
         encoders = {name: parts.components[name] for name in TEXT_ENCODERS if name in parts.components}
         latents, config = latents_of(vae.config), unet.config
         check_guidance(offer, config)
+        embeddings = {clean(name): rows for name, rows in parts.embeddings.items()}
         takes_sizes = config.get("addition_embed_type") == "text_time"
         denoiser = UNetDenoiser(
             component=UNET,
@@ -112,6 +113,11 @@ class StableDiffusion:
                 zeros_for_empty=is_xl(parts.pipeline)
                 and bool(parts.index.get("force_zeros_for_empty_prompt", True)),
                 known_words=parts.known_words,
+                triggers=tuple(
+                    Triggers.of(embeddings, first=int(each.config["vocab_size"]))
+                    for each in encoders.values()
+                ),
+                widths={name: int(each.config["hidden_size"]) for name, each in encoders.items()},
             ),
             denoiser=denoiser,
             autoencoder=Vae(

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.families.family import Blueprint, WithLoras
+from sdjax_engine.families.family import VECTORS, Blueprint, WithLoras
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.prompts import (
     TokenizedText,
     Tokenizer,
+    Triggers,
     padded_text,
     read_prompt,
     tokens_of_each,
@@ -54,7 +55,9 @@ class ClipTexts:
 
     A text has at most `most_chunks` chunks. With two encoders the last layer but one is the encoding.
     A request may skip `most_skipped` layers of each encoder. `pools`: the pooled encoding is needed too.
-    `zeros_for_empty`: an empty negative prompt is encoded as zeros.
+    `zeros_for_empty`: an empty negative prompt is encoded as zeros. `triggers` are the names of embeddings in
+    each encoder's ids, which count on from its vocabulary. `widths` are those of the words' vectors, by
+    component.
     """
 
     components: tuple[str, ...]
@@ -65,6 +68,13 @@ class ClipTexts:
     pools: bool
     zeros_for_empty: bool
     known_words: frozenset[str] = field(repr=False)
+    triggers: tuple[Triggers, ...] = field(repr=False)
+    widths: Mapping[str, int]
+
+    @property
+    def most_vectors(self) -> int:
+        """The most vectors of one embedding: they stay in one chunk."""
+        return min(each.room for each in self.tokenizers)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -77,13 +87,14 @@ class ClipTexts:
         As in the reference, layers are skipped for the prompt alone.
         """
         written = read_prompt(prompt)
-        found = tokens_of_each(self.tokenizers, written, max_chunks=self.most_chunks)
+        found = tokens_of_each(self.tokenizers, written, max_chunks=self.most_chunks, triggers=self.triggers)
+        words = " ".join(self.triggers[0].without_names(piece.text) for piece in written.pieces)
         silent = negative and self.zeros_for_empty and not prompt.strip()
         facts = PromptFacts(
             tokens=found[0].count,
             limit=found[0].limit,
             cut=found[0].cut,
-            unknown=unknown_words(" ".join(piece.text for piece in written.pieces), self.known_words),
+            unknown=unknown_words(words, self.known_words),
         )
         skipped = 0 if negative else clip_skip
         return padded_text(found, self.shape, silent=silent, clip_skip=skipped), facts
@@ -112,8 +123,9 @@ class ClipTexts:
         The pooled encoding is the last encoder's, of the first chunk. With `counted_by_host` chunks that the
         text does not have are encoded too, and replaced by zeros.
         """
+        vectors = [weights.get(VECTORS) for weights, _ in parameters]
         encoders = [
-            blueprint.adapted(weights, bank, *loras)
+            blueprint.adapted({key: weights[key] for key in weights if key != VECTORS}, bank, *loras)
             for blueprint, (weights, bank) in zip(self.blueprints, parameters, strict=True)
         ]
         _, _, most, length = tokens.ids.shape
@@ -122,7 +134,7 @@ class ClipTexts:
         def encode_chunk(chunk: jax.Array) -> tuple[jax.Array, jax.Array | None]:
             row = jax.lax.dynamic_index_in_dim(tokens.ids[0], chunk, axis=1, keepdims=False)
             outputs = [
-                encoder(row[index][None], penultimate=len(encoders) > 1, skip=skip)
+                encoder(row[index][None], penultimate=len(encoders) > 1, skip=skip, vectors=vectors[index])
                 for index, encoder in enumerate(encoders)
             ]
             factors = jax.lax.dynamic_index_in_dim(tokens.weights[0], chunk, keepdims=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import jax
@@ -52,7 +53,8 @@ class ChatTexts:
     tokenizer: ChatTokenizer = field(repr=False)
     known_words: frozenset[str] = field(repr=False)
 
-    most_skipped = 0
+    most_skipped = most_vectors = 0
+    widths = MappingProxyType[str, int]({})
 
     def read(self, prompt: str, *, negative: bool, clip_skip: int) -> tuple[Text, PromptFacts]:
         """Return a prompt in its template as token ids, and facts of it; an empty one is a message too."""

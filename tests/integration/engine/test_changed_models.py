@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilations import counted_compilations
 from engines import PLAIN, TINY, fingerprint, like, tiny_config
 from lora_files import write_three
+from safetensors.numpy import save_file
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.engine import Engine
@@ -152,6 +154,34 @@ def test_loras_come_and_go_and_requests_under_way_keep_theirs(
         engine.submit(adapted)
     assert refused.value.problem == "no_loras"
     assert fingerprint(engine.submit(PLAIN).result(DEADLINE)) == fingerprint(bare)
+
+
+def test_other_embeddings_compile_nothing_and_mean_something_else(
+    engine: Engine, plain: ModelSpec, tmp_path: Path
+) -> None:
+    values, cat = np.random.default_rng(3).normal(size=(5, 32)).astype(np.float32), tmp_path / "cat"
+    asked, painted = like(prompt="a (red CAT:1.2) circle"), []
+    change(engine, plain)
+    bare = engine.submit(PLAIN).result(DEADLINE)
+    for round_, files in enumerate(({"cat": values[:1]}, {"hat": values[1:2], "cat": values[2:]})):
+        named = {name: cat / f"{name}{round_}.safetensors" for name in files}
+        cat.mkdir(exist_ok=True)
+        for name, vectors in files.items():
+            save_file({"<word>": np.ascontiguousarray(vectors)}, named[name])
+        offer = dataclasses.replace(TINY, embeddings=tuple(named))
+        with counted_compilations() as made:
+            change(engine, dataclasses.replace(plain, offer=offer, embeddings=named))
+            picture = engine.submit(asked).result(DEADLINE)
+            assert engine.wait_until_ready(DEADLINE)
+        assert round_ == 0 or not made
+        assert fingerprint(engine.submit(PLAIN).result(DEADLINE)) == fingerprint(bare)
+        painted.append(picture)
+    change(engine, plain)
+    painted.append(engine.submit(asked).result(DEADLINE))
+    first, *others = (each.pixels.astype(int) for each in painted)
+    assert min(np.abs(first - other).max() for other in others) > 8
+    counts = [0 if each.prompt is None else each.prompt.tokens for each in painted[:2]]
+    assert counts[1] - counts[0] == 2  # three vectors in place of one
 
 
 def test_a_model_that_cannot_be_read_changes_nothing(

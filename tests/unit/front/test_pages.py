@@ -110,6 +110,7 @@ def test_the_help_of_models_with_all_options_fits_and_keeps_their_sizes_where_it
     texts = Texts.for_locale(language)
     sizes = tuple((side, side + 64) for side in range(512, 1088, 64))
     full = replace(OFFER, sizes=(*OFFER.sizes, *sizes), loras=("ink", "fog"), licence="OpenRAIL")
+    full = replace(full, embeddings=tuple(f"bad_words_{number}" for number in range(40)))
     offers = [replace(full, model=f"model-{number}") for number in range(count)]
     text = help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)
     assert len(text) <= MAX_PAGE
@@ -130,6 +131,14 @@ def test_the_help_has_the_licence_of_each_model_or_the_command_that_shows_it(lan
     assert f":{texts.gettext('The models and their licences')}`" in help_text(
         many, LIMITS, COMMANDS, texts=texts, names=texts
     )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_has_the_words_of_a_models_embeddings(language: str) -> None:
+    texts = Texts.for_locale(language)
+    offer = replace(OFFER, embeddings=("cat", "bad_hands"))
+    for text in (help_text([offer], LIMITS, COMMANDS, texts=texts, names=texts), models_text([offer], texts)):
+        assert "cat, bad\\_hands" in text
 
 
 def test_the_page_of_models_says_how_many_have_no_room() -> None:
