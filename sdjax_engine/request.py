@@ -328,7 +328,9 @@ class Offer:
         most = max(self.most_skipped, self.clip_skip)
         if clip_skip and not most:
             raise InvalidRequest("no_clip_skip", model=self.model)
-        if not 0 <= clip_skip <= most:  # people count as AUTOMATIC1111's web UI does
+        if (
+            type(clip_skip) is not int or not 0 <= clip_skip <= most
+        ):  # people count as AUTOMATIC1111's web UI does
             raise InvalidRequest("clip_skip", value=clip_skip + 1, model=self.model, limit=most + 1)
 
     def _check_second_pass(self, request: Request, second: SecondPass) -> None:

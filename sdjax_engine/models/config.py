@@ -208,6 +208,8 @@ def settle_qwen3_config(config: Config) -> dict[str, Any]:
     within `rope_parameters`.
     """
     rope = config.get(ROPE) or {}
+    if not isinstance(rope, Mapping):
+        refuse(LANGUAGE_MODEL, [f"{ROPE}={quoted(rope)}"])
     values = settle(
         {"rope_theta": rope["rope_theta"], **config} if "rope_theta" in rope else config,
         model=LANGUAGE_MODEL,
@@ -228,6 +230,7 @@ def settle_qwen3_config(config: Config) -> dict[str, Any]:
             if key not in unused and not is_count(value)
         ],
     )
+    check_positive(LANGUAGE_MODEL, values, keys=("rope_theta", "rms_norm_eps"))
     check_layers(LANGUAGE_MODEL, key="num_hidden_layers", value=values["num_hidden_layers"])
     if values["depth"] > values["num_hidden_layers"]:
         refuse(LANGUAGE_MODEL, [f"depth={values['depth']}"])
@@ -282,6 +285,7 @@ def settle_z_image_config(config: Config) -> dict[str, Any]:
         unused=Z_IMAGE_UNUSED,
     )
     refuse(Z_IMAGE, [f"{key}={quoted(values[key])}" for key in Z_IMAGE_COUNTS if not is_count(values[key])])
+    check_positive(Z_IMAGE, values, keys=("rope_theta", "t_scale", "norm_eps"))
     check_layers(Z_IMAGE, key="n_layers", value=(values["n_layers"], values["n_refiner_layers"]))
     check_divisible(Z_IMAGE, widths=(values["dim"],), parts=(values["n_heads"],), what="heads")
     if values["n_kv_heads"] != values["n_heads"]:
@@ -389,6 +393,9 @@ def settle_vae_config(config: Config) -> dict[str, Any]:
     lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
     check_lengths(AUTOENCODER, count=len(values["block_out_channels"]), lists=lists)
     check_layers(AUTOENCODER, key="layers_per_block", value=values["layers_per_block"])
+    check_positive(AUTOENCODER, values, keys=("scaling_factor",))
+    if type(values["shift_factor"] or 0.0) not in (int, float):
+        refuse(AUTOENCODER, [f"shift_factor={quoted(values['shift_factor'])}"])
     spread = {key: values[key] for key in ("latents_mean", "latents_std")}
     if set(spread.values()) != {None}:
         channels = values["latent_channels"]
@@ -496,6 +503,12 @@ def labels_of(values: Config) -> tuple[str, ...]:
     """Return the labels of a settled configuration, in the order of the network's outputs."""
     named = {int(number): str(label) for number, label in values[LABELS].items()}
     return tuple(named[number] for number in range(len(named)))
+
+
+def check_positive(model: str, values: Config, *, keys: Sequence[str]) -> None:
+    """Raise UnreadableCheckpoint that names those of the keys whose values are no numbers above 0."""
+    wrong = [key for key in keys if type(values[key]) not in (int, float) or not values[key] > 0]
+    refuse(model, [f"{key}={quoted(values[key])}" for key in wrong])
 
 
 def is_count(value: object) -> bool:

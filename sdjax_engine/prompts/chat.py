@@ -65,9 +65,10 @@ class ChatTokenizer:
 
     def tokens(self, prompt: str, *, length: int) -> ChatTokens:
         """Return `prompt` in its template as `length` ids; a longer text is cut, template included."""
+        prompt = prompt.encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
         after = AFTER if self.thinks else AFTER + NO_THOUGHTS
-        encoding = self.bpe.encode(f"{BEFORE}{prompt}{after}")
-        around = len(self.bpe.encode(f"{BEFORE}{after}").ids)
+        encoding = self.bpe.encode(f"{BEFORE}{prompt}{after}", add_special_tokens=False)
+        around = len(self.bpe.encode(f"{BEFORE}{after}", add_special_tokens=False).ids)
         ids = np.full(length, self.pad_id, np.int32)
         ids[: len(encoding.ids)] = encoding.ids[:length]
         first_lost = encoding.offsets[length][0] if len(encoding.ids) > length else len(BEFORE) + len(prompt)

@@ -20,6 +20,70 @@ WORDS = (
 )
 
 
+KNOWN_SPLITS = frozenset(
+    {
+        WORDS,
+        WORDS.removeprefix(r"<\|startoftext\|>|<\|endoftext\|>|"),
+        # Qwen's
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+        r"\s*[\r\n]+|\s+(?!\S)|\s+",
+    }
+)
+KNOWN_NORMALIZERS: tuple[dict[str, Any], ...] = (
+    {"type": "NFC"},
+    {"type": "Lowercase"},
+    {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+)
+STEPS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}
+"""The key of a sequence's steps."""
+
+
+def check_kind(file: Path) -> None:
+    """Raise UnreadableCheckpoint unless a tokenizer.json is byte-level pairs of CLIP's or Qwen's kind.
+
+    Such a file is a small program: others could replace a letter by millions, or search for hours.
+    """
+    content = read_json(file)
+    unknown = [
+        name
+        for name, is_known in (
+            ("model", _is_known_model(content.get("model"))),
+            ("normalizer", all(each in KNOWN_NORMALIZERS for each in _steps(content, "normalizer"))),
+            ("pre_tokenizer", all(map(_splits_as_known, _steps(content, "pre_tokenizer")))),
+        )
+        if not is_known
+    ]
+    if unknown:
+        raise UnreadableCheckpoint(f"{file} is no tokenizer of CLIP's or Qwen's kind, by its {unknown[0]}.")
+
+
+def _is_known_model(model: Any) -> bool:
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
+        return False
+    unknown = model.get("unk_token")
+    named = unknown is None or (isinstance(unknown, str) and unknown in model["vocab"])
+    return named and model.get("type", "BPE") == "BPE" and not model.get("dropout")
+
+
+def _steps(content: dict[str, Any], part: str) -> list[Any]:
+    """Return the steps of a part of a tokenizer.json: one, or those of a sequence."""
+    whole = content.get(part)
+    if isinstance(whole, dict) and whole.get("type") == "Sequence":
+        steps = whole.get(STEPS[part])
+        return steps if isinstance(steps, list) else [None]
+    return [] if whole is None else [whole]
+
+
+def _splits_as_known(step: Any) -> bool:
+    if not isinstance(step, dict):
+        return False
+    if step.get("type") == "ByteLevel":
+        return not step.get("add_prefix_space")
+    pattern = step.get("pattern")
+    known = isinstance(pattern, dict) and pattern.get("Regex") in KNOWN_SPLITS
+    return step.get("type") == "Split" and known
+
+
 def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     """Return the tokenizer's settings from its one or two files.
 
@@ -40,7 +104,8 @@ def read_settings_in(path: Path) -> dict[str, Any]:
 def special_token(settings: dict[str, Any], role: str, default: str) -> str:
     """Return the token of this role; older files have an object in place of the token's text."""
     token = settings.get(role) or default
-    return str(token.get("content", default) if isinstance(token, dict) else token)
+    text = str(token.get("content", default) if isinstance(token, dict) else token)
+    return text.encode("utf-8", "replace").decode()  # JSON may have half of a surrogate pair
 
 
 def length_of(settings: dict[str, Any]) -> int:
@@ -96,6 +161,7 @@ def read_bpe(
         raise UnreadableCheckpoint(f"{folder} holds neither tokenizer.json nor vocab.json with merges.txt.")
     try:
         if whole.is_file():
+            check_kind(whole)
             bpe = tokenizers.Tokenizer.from_file(str(whole))
         else:
             bpe = build_bpe(vocabulary, merges, unknown=unknown)
@@ -106,7 +172,7 @@ def read_bpe(
         raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
     missing = [token for token in special if bpe.token_to_id(token) is None]
     if missing:
-        raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {missing[0]}.")
+        raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {quoted(missing[0])}.")
     bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
     bpe.no_truncation()
     bpe.no_padding()

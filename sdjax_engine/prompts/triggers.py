@@ -15,7 +15,7 @@ class Triggers:
     """
 
     names: re.Pattern[str] | None = None
-    ids: tuple[range, ...] = ()
+    each: tuple[tuple[re.Pattern[str], range], ...] = ()
 
     @classmethod
     def of(cls, rows: Mapping[str, range], *, first: int) -> Triggers:
@@ -23,10 +23,16 @@ class Triggers:
         if not rows:
             return cls()
         names = sorted(rows, key=len, reverse=True)
-        spelled = "|".join(f"({re.escape(name)})" for name in names)
+        spelled = "|".join(map(re.escape, names))  # groups would make a search slow where there are many
         return cls(
             names=re.compile(rf"(?<!\w)(?:{spelled})(?!\w)", re.IGNORECASE),
-            ids=tuple(range(first + rows[name].start, first + rows[name].stop) for name in names),
+            each=tuple(
+                (
+                    re.compile(re.escape(name), re.IGNORECASE),
+                    range(first + rows[name].start, first + rows[name].stop),
+                )
+                for name in names
+            ),
         )
 
     def parts(self, text: str) -> Iterator[tuple[int, str, Sequence[int]]]:
@@ -34,7 +40,7 @@ class Triggers:
         end = 0
         for match in self.names.finditer(text) if self.names else ():
             yield end, text[end : match.start()], ()
-            yield match.start(), match[0], self.ids[(match.lastindex or 1) - 1]
+            yield match.start(), match[0], next(ids for name, ids in self.each if name.fullmatch(match[0]))
             end = match.end()
         yield end, text[end:], ()
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import safe_open
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint, quoted
 from sdjax_engine.families.family import VECTORS, TextEncoders
 from sdjax_engine.weights.checkpoint import Checkpoint
 from sdjax_engine.weights.load import Put
@@ -26,6 +26,8 @@ OF_TWO = ("clip_l", "clip_g")
 """The tensors of a file for two text encoders, in the order of the encoders."""
 OF_WEB_UI = "emb_params"
 """The tensor in files of AUTOMATIC1111's web UI, which may have others beside it."""
+LARGEST = 1e6
+"""Of a value of a vector; those of known ones are below 100."""
 ROWS = 64
 """A bank has a multiple of so many rows: other embeddings then seldom need another program."""
 
@@ -70,7 +72,7 @@ def read_embedding(path: Path, widths: tuple[int, ...], *, most: int) -> Embeddi
     if names is None:
         raise UnreadableCheckpoint(
             f"{file} is no embedding, which has one tensor, or {' and '.join(OF_TWO)}: it has "
-            f"{shorten(sorted(tensors)) or 'none'}."
+            f"{shorten([quoted(name) for name in sorted(tensors)]) or 'none'}."
         )
     shapes = {name: tensors[name].shape for name in names}
     shapes = {name: shape if len(shape) == 2 else (1, *shape) for name, shape in shapes.items()}
@@ -128,9 +130,12 @@ def read_banks(found: Mapping[str, EmbeddingFile], texts: TextEncoders) -> dict[
     for name, each in found.items():
         with safe_open(each.file, "np") as opened:
             for bank, tensor in zip(banks.values(), each.tensors, strict=True):
-                vectors = opened.get_tensor(tensor).astype(np.float32)
-                if not np.isfinite(vectors).all():
-                    raise UnreadableCheckpoint(f"{each.file} holds values that are not numbers.")
+                with np.errstate(over="ignore"):
+                    vectors = opened.get_tensor(tensor).astype(np.float32)
+                if not (np.abs(vectors) <= LARGEST).all():  # not numbers, too
+                    raise UnreadableCheckpoint(
+                        f"{each.file} holds values that are not numbers, or beyond {LARGEST:g}."
+                    )
                 bank[spans[name].start : spans[name].stop] = vectors
     return banks
 

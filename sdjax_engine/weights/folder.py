@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.errors import UnreadableCheckpoint, cut
+from sdjax_engine.errors import UnreadableCheckpoint, cut, quoted
 from sdjax_engine.families import pipelines
 from sdjax_engine.families.family import Family as DescribedFamily
 from sdjax_engine.json_files import read_json
@@ -98,7 +98,15 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
     stored: dict[str, Stored] = {}
     for name, tensor in tensors_in(file).items():
         current = names.current_names(name)
-        stored |= {each: tensor.share(index, len(current)) for index, each in enumerate(current)}
+        if len(current) > 1 and (not tensor.shape or tensor.shape[0] % len(current)):
+            raise UnreadableCheckpoint(
+                f"{file} has the tensor {quoted(name)} of the shape {tensor.shape}, which cannot be divided "
+                f"among {len(current)} layers."
+            )
+        for index, each in enumerate(current):
+            if each in stored:
+                raise UnreadableCheckpoint(f"{file} has the tensor {quoted(each)} under two names.")
+            stored[each] = tensor.share(index, len(current)) if len(current) > 1 else tensor
     return Part(model=model, config=config, stored=stored, origin=str(file))
 
 

@@ -165,7 +165,7 @@ class Part:
             raise not_a_network(self.origin, error) from error
 
 
-NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
+NO_NETWORK = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, MemoryError)
 """The exceptions that building a network raises for values of the wrong kind or size."""
 
 

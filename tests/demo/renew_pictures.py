@@ -1,4 +1,4 @@
-"""Makes every picture of docs/images anew: `make pictures`.
+"""Makes all pictures of docs/images: `make pictures`.
 
 make pictures ONLY="first session"    some of them
 """

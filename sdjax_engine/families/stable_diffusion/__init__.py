@@ -93,6 +93,10 @@ class StableDiffusion:
         latents, config = latents_of(vae.config), unet.config
         check_guidance(offer, config)
         embeddings = {clean(name): rows for name, rows in parts.embeddings.items()}
+        if len({name.casefold() for name in embeddings}) < len(parts.embeddings):
+            raise UnreadableCheckpoint(
+                f"Two embeddings of {offer.model} have names that a prompt cannot tell apart: rename one."
+            )
         takes_sizes = config.get("addition_embed_type") == "text_time"
         denoiser = UNetDenoiser(
             component=UNET,

@@ -80,7 +80,11 @@ def keys_of(widths: dict[str, int]) -> list[tuple[str, str]]:
         ({"a": vectors(0, 4)}, SD_1, r"has 0 vectors"),
         ({"a": vectors(1, 2, 4)}, SD_1, r"is no embedding: a \(F32\) has the shape \(1, 2, 4\)\."),
         ({"a": vectors(2, 4, dtype=np.int32)}, SD_1, r"is no embedding: a \(I32\)"),
-        ({"a": vectors(2, 4), "b": vectors(2, 4)}, SD_1, r"one tensor, or clip_l and clip_g: it has a, b\."),
+        (
+            {"a": vectors(2, 4), "b": vectors(2, 4)},
+            SD_1,
+            r"one tensor, or clip_l and clip_g: it has 'a', 'b'\.",
+        ),
         ({}, SD_1, r"it has none\."),
         ({"a": vectors(2, 4)}, {}, r"A model of this kind takes no embeddings"),
     ],
@@ -101,8 +105,9 @@ def test_pickles_and_missing_files_are_refused_together(tmp_path: Path) -> None:
         read_embeddings(files, texts)
 
 
-def test_vectors_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [np.nan, np.inf, 3.4e38])
+def test_vectors_that_are_no_numbers_in_bfloat16_are_refused(value: float, tmp_path: Path) -> None:
     texts: Any = Texts(SD_1)
-    found = read_embeddings({"cat": saved(tmp_path, {"a": np.full((1, 4), np.nan, np.float32)})}, texts)
+    found = read_embeddings({"cat": saved(tmp_path, {"a": np.full((1, 4), value, np.float32)})}, texts)
     with pytest.raises(UnreadableCheckpoint, match="not numbers"):
         read_banks(found, texts)

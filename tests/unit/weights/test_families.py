@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -153,3 +154,9 @@ def test_unet_of_sdxl_in_another_pipeline_is_refused(xl: Path, folder: Path) -> 
 
     with pytest.raises(UnreadableCheckpoint, match="addition_embed_type text_time"):
         load_checkpoint(str(folder))
+
+
+def test_embeddings_whose_names_a_prompt_cannot_tell_apart_are_refused(xl_copy: Path) -> None:
+    checkpoint = replace(load_checkpoint(str(xl_copy)), embeddings={"1": range(1), "１": range(1, 2)})
+    with pytest.raises(UnreadableCheckpoint, match="cannot tell apart"):
+        checkpoint.family.networks(checkpoint, TINY)

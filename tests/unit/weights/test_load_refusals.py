@@ -105,10 +105,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "no part": (remove_folder("vae"), ("vae/config.json is missing",)),
     "no scheduler": (remove_folder("scheduler"), ("scheduler_config.json is missing",)),
     "no tokenizer": (remove("tokenizer/tokenizer.json"), ("tokenizer", "vocab.json with merges.txt")),
-    "broken tokenizer": (write("tokenizer/tokenizer.json", "{}"), ("tokenizer", "cannot be read")),
+    "broken tokenizer": (write("tokenizer/tokenizer.json", "{}"), ("tokenizer.json", "by its model")),
     "unknown padding": (
         configure("tokenizer/tokenizer_config.json", pad_token="<pad>"),
-        ("tokenizer", "lacks the token <pad>"),
+        ("tokenizer", "lacks the token '<pad>'"),
     ),
     "broken JSON": (write(UNET_CONFIG, "{"), (UNET_CONFIG, "cannot be read")),
     "a list for an object": (write(VAE_CONFIG, "[]"), (VAE_CONFIG, "JSON object")),
