@@ -41,7 +41,12 @@ def changes(
 
 def text_of(value: Any) -> str:
     """Return a value as a short text; empty for None."""
+    text = whole_text_of(value)
+    return text if len(text) <= MOST_VALUE else text[: MOST_VALUE - 1] + "…"
+
+
+def whole_text_of(value: Any) -> str:
+    """Return a value as a text of any length; empty for None."""
     if value is None:
         return ""
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= MOST_VALUE else text[: MOST_VALUE - 1] + "…"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

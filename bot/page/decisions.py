@@ -16,7 +16,7 @@ from bot.delivery.review_message import (
     file_in_question,
 )
 from bot.domain.errors import MissingArtifact, ResultsUnavailable, UserMistake
-from bot.domain.holds import MOST_REASON, Cause, Hold, Outcome
+from bot.domain.holds import MOST_REASON, Outcome
 from bot.page.guard import Field, back, form_of, number_of
 from bot.page.house import House
 from bot.page.pictures import Pictures
@@ -92,11 +92,9 @@ class Decisions:
 
     async def undo(self, _request: web.Request, viewer: Viewer, review: Review) -> str:
         """Hold the pictures again that the person has let through a moment ago."""
-        if not may_undo(review, viewer.user_id, self._house.now) or review.job_id is None:
+        if not may_undo(review, viewer.user_id, self._house.now):
             raise UserMistake("review_over")
-        job = await self._house.store.jobs.get(review.job_id)
-        hold = job.hold or Hold(cause=Cause.MODE)
-        await self._house.store.reviews.hold(job.id, hold, viewer.by(review.guild_id))
+        await self._house.store.reviews.undo(review, viewer.by(review.guild_id))
         return "/wall"
 
     async def block(self, request: web.Request, viewer: Viewer, review: Review) -> str:

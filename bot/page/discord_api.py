@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import aiohttp
 from aiohttp import hdrs
 from yarl import URL
 
 from bot.domain.errors import DiscordUnavailable
+from bot.page.guard import number_of
 from bot.process.proxies import ProxyConnector
 
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 10.0
+MOST_ANSWER = 8 << 20  # bytes: 500 channels, each with a hundred overwrites, are 5 MiB
 LONGEST_WAIT = 2.0  # seconds that a rate limit may ask for
 TRIES = 3
 AT_ONCE = 4
@@ -39,6 +42,18 @@ EVERYTHING = -1  # all bits
 
 Json = dict[str, Any]
 Overwrites = Mapping[int, tuple[int, int]]
+NOT_UNDERSTOOD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading an answer raises that has other keys, types, times or depths than Discord's."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,10 +122,24 @@ def _in_channel(bits: int, overwrites: Overwrites, *levels: tuple[int, ...]) -> 
     return bits
 
 
+def _understood(verb: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Return a verb that raises DiscordUnavailable for an answer that is not such as Discord's."""
+
+    @functools.wraps(verb)
+    async def asking(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await verb(*args, **kwargs)
+        except NOT_UNDERSTOOD as error:
+            log.warning("the page does not understand Discord's answer: %s", type(error).__name__)
+            raise DiscordUnavailable("Discord does not answer.") from None
+
+    return asking
+
+
 class DiscordApi:
     """Asks Discord. `site_url` is what browsers call Discord, `api_url` what this process calls its API.
 
-    Every verb raises DiscordUnavailable where Discord does not answer.
+    Every verb raises DiscordUnavailable where Discord does not answer, or not as it should.
     """
 
     def __init__(
@@ -124,12 +153,14 @@ class DiscordApi:
         self._client_id: str | None = None
         self._turns = asyncio.Semaphore(AT_ONCE)
 
+    @_understood
     async def login_url(self, *, state: str, redirect_uri: str) -> str:
         """Return the page of Discord on which a person logs in, and which leads back to `redirect_uri`."""
         query = {"client_id": await self._id(), "response_type": "code", "scope": SCOPE}
         query |= {"redirect_uri": redirect_uri, "state": state, "prompt": "none"}
         return str((self._site_url / "oauth2/authorize").with_query(query))
 
+    @_understood
     async def account(self, code: str, *, redirect_uri: str) -> Account | None:
         """Return the account of a code, which is used up; None for a code that Discord refuses."""
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
@@ -140,19 +171,21 @@ class DiscordApi:
                 log.error("Discord refuses the client secret of the page's login: copy it again")
             return None
         status, user = await self._ask("GET", "/users/@me", f"Bearer {body['access_token']}")
-        return Account(id=int(user["id"]), name=_name(user)) if status == 200 else None
+        return Account(id=_id_of(user), name=_name(user)) if status == 200 else None
 
+    @_understood
     async def servers(self) -> dict[int, str]:
         """Return the names of the servers that the bot is in, the first ON_A_PAGE * MOST_PAGES, by id."""
         found: dict[int, str] = {}
         for _ in range(MOST_PAGES):
             query = f"?limit={ON_A_PAGE}" + (f"&after={max(found)}" if found else "")
-            some = await self._known(f"/users/@me/guilds{query}") or []
-            found |= {int(each["id"]): str(each["name"]) for each in some}
+            some = _rows(await self._known(f"/users/@me/guilds{query}"))
+            found |= {_id_of(each): _text(each["name"]) for each in some}
             if len(some) < ON_A_PAGE:
                 break
         return found
 
+    @_understood
     async def server(self, guild_id: int) -> Server | None:
         """Return a server that the bot is in; None for any other."""
         guild = await self._known(f"/guilds/{guild_id}")
@@ -161,12 +194,13 @@ class DiscordApi:
             return None
         return Server(
             id=guild_id,
-            name=str(guild["name"]),
-            owner_id=int(guild["owner_id"]),
-            roles={int(role["id"]): int(role["permissions"]) for role in guild["roles"]},
-            channels={int(each["id"]): _overwrites(each) for each in channels},
+            name=_text(guild["name"]),
+            owner_id=_id_of(guild, "owner_id"),
+            roles={_id_of(role): int(role["permissions"]) for role in _rows(guild["roles"])},
+            channels={_id_of(each): _overwrites(each) for each in _rows(channels)},
         )
 
+    @_understood
     async def member(self, guild_id: int, user_id: int) -> Membership | None:
         """Return a member of a server; None for a person who is not in it."""
         found = await self._known(f"/guilds/{guild_id}/members/{user_id}")
@@ -174,7 +208,7 @@ class DiscordApi:
             return None
         until = found.get("communication_disabled_until")
         return Membership(
-            name=str(found.get("nick") or _name(found["user"])),
+            name=_text(found.get("nick") or _name(found["user"])),
             roles=tuple(map(int, found["roles"])),
             bot=bool(found["user"].get("bot")),
             silent_until=datetime.fromisoformat(until).timestamp() if until else 0.0,
@@ -186,7 +220,7 @@ class DiscordApi:
             found = await self._known("/oauth2/applications/@me")
             if found is None:
                 raise DiscordUnavailable("Discord refuses the bot's token.")
-            self._client_id = str(found["id"])
+            self._client_id = str(_id_of(found))
         return self._client_id
 
     async def _known(self, path: str) -> Any:
@@ -212,9 +246,9 @@ class DiscordApi:
                     ) as answer,
                 ):
                     if answer.status < 500 and answer.status != 429:
-                        return answer.status, json.loads(await answer.text())
+                        return answer.status, json.loads(await _body(answer))
                     wait = float(answer.headers.get("Retry-After", 1)) if answer.status == 429 else 0.0
-                if wait > LONGEST_WAIT or data is not None:  # a code may have been used up
+                if not wait <= LONGEST_WAIT or data is not None:  # a code may have been used up
                     break
                 await asyncio.sleep(wait)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
@@ -232,10 +266,40 @@ async def opened(*, api_url: str, site_url: str, token: str, client_secret: str)
         )
 
 
+async def _body(answer: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for some in answer.content.iter_any():
+        body += some
+        if len(body) > MOST_ANSWER:
+            raise ValueError("the answer is too long")
+    return bytes(body)
+
+
 def _name(user: Json) -> str:
-    return str(user.get("global_name") or user["username"])
+    return _text(user.get("global_name") or user["username"])
+
+
+def _text(said: Any) -> str:
+    if not isinstance(said, str):
+        raise TypeError("no text")
+    said.encode()  # a lone surrogate, which a page cannot have, is a ValueError
+    return said
+
+
+def _id_of(each: Json, key: str = "id") -> int:
+    number = number_of(_text(each[key]))
+    if not number:  # no database has room for it
+        raise ValueError("no id")
+    return number
+
+
+def _rows(said: Any) -> list[Json]:
+    """Return the rows of a list; none where there is nothing for the bot."""
+    if not isinstance(said, list | None):
+        raise TypeError("no list")
+    return said or []
 
 
 def _overwrites(channel: Json) -> Overwrites:
-    said = channel.get("permission_overwrites") or []
-    return {int(each["id"]): (int(each["allow"]), int(each["deny"])) for each in said}
+    said = _rows(channel.get("permission_overwrites"))
+    return {_id_of(each): (int(each["allow"]), int(each["deny"])) for each in said}

@@ -18,6 +18,7 @@ from bot.web.connections import Connections
 
 Field = str | bytes | bytearray | web.FileField
 MOST_DIGITS = 20
+UTF_8 = "utf-8"
 SAFE = frozenset({"GET", "HEAD"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -83,8 +84,10 @@ async def form_of(request: web.Request) -> MultiDictProxy[Field]:
     try:
         if request.content_type.startswith("multipart/"):
             raise ValueError("our forms are not sent in parts")
+        if (request.charset or UTF_8).lower() != UTF_8:
+            raise ValueError("some other encodings have lone surrogates, which cannot be stored or sent")
         return await request.post()
-    except (ValueError, LookupError):  # bytes or a name of an encoding that do not exist
+    except ValueError:
         raise web.HTTPBadRequest(text="This is no form of this page.") from None
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from bot.config.page import PageConfig
+from bot.domain.errors import DiscordUnavailable
 from bot.page.discord_api import MANAGE_MESSAGES, MANAGE_SERVER, DiscordApi, Membership
 from bot.page.guard import number_of
 from bot.page.rights import Role, Viewer, role_in
@@ -108,10 +109,14 @@ class _Answer(Generic[V]):
     lock: asyncio.Lock
     asked_at: float = -math.inf
     value: V | None = None
+    failures: int = 0
 
 
 class _Answers(Generic[K, V]):
-    """Answers to questions of one kind, each at most FRESH_SECONDS old; equal questions are asked once."""
+    """Answers to questions of one kind, each at most FRESH_SECONDS old; equal questions are asked once.
+
+    Who has waited for a question that fails shares the failure: otherwise one wait would follow another.
+    """
 
     def __init__(self, ask: Callable[[K], Awaitable[V]], clock: Callable[[], float]) -> None:
         self._ask = ask
@@ -123,9 +128,16 @@ class _Answers(Generic[K, V]):
         self._answers[key] = answer  # the last one that was used is at the end
         if len(self._answers) > MOST_KEPT:
             del self._answers[next(iter(self._answers))]
+        failures = answer.failures
         async with answer.lock:
+            if answer.failures != failures:
+                raise DiscordUnavailable("Discord does not answer.")
             if self._clock() - answer.asked_at >= FRESH_SECONDS:
                 asked_at = self._clock()  # what has changed since then may be missing
-                answer.value = await self._ask(key)
+                try:
+                    answer.value = await self._ask(key)
+                except DiscordUnavailable:
+                    answer.failures += 1
+                    raise
                 answer.asked_at = asked_at
             return cast("V", answer.value)

@@ -12,8 +12,9 @@ from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.page.guard import number_of
 from bot.page.house import House
 from bot.page.pictures import pictures_of
-from bot.page.rights import rights_of
+from bot.page.rights import Right, Role, Viewer
 from bot.store.operations.queue import Wanted
+from bot.store.rows.audit import OPERATOR
 
 MOST_JOBS = 50
 
@@ -26,6 +27,7 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         user_id=number_of(query.get("person", "")),
         guild_id=number_of(query.get("server", "")),
         model=model,
+        public="public" in query,
     )
     jobs = await house.store.queue.listed(wanted, limit=MOST_JOBS + 1)
     models = {job.lane.rsplit(":", 2)[0] for job in jobs} | ({model} if model else set())
@@ -41,7 +43,8 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
 async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one job with its images and its place, of the person or public in the server that is asked for.
 
-    Raises HTTPNotFound.
+    Its `rights` are those that reach the job, of a `role` in the server that is looked at, `here`. Raises
+    HTTPNotFound.
     """
     job_id = query["job"]
     person, server = number_of(query.get("person", "")), number_of(query.get("server", ""))
@@ -49,7 +52,9 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         job = await house.store.jobs.get(job_id)
         origin = job.origin
         others = person is not None and origin.user_id != person
-        if others or (server is not None and (origin.private or origin.guild_id != server)):
+        elsewhere = server is not None and origin.guild_id != server
+        closed = origin.private and (server is not None or "public" in query)
+        if others or elsewhere or closed:
             raise web.HTTPNotFound
         places = await house.store.positions.of_all([job_id])
     except (UnknownJob, UnreadableJob):
@@ -57,11 +62,19 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     unoffered, attempts = await asyncio.gather(
         house.store.offers.unoffered(), house.store.queue.attempts(job_id)
     )
+    viewer = Viewer(
+        user_id=OPERATOR if person is None else person,
+        role=Role(query["role"]),
+        guild_id=number_of(query.get("here", "")),
+    )
+    reached = [
+        right.value for right in Right if viewer.may(right, guild_id=origin.guild_id, user_id=origin.user_id)
+    ]
     return {
         "job": job,
         "place": places.get(job_id),
         "unoffered": frozenset(unoffered),
         "attempts": attempts,
         "pictures": pictures_of(job),
-        "rights": rights_of(query["role"]),
+        "rights": frozenset(reached),
     }

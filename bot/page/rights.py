@@ -65,8 +65,10 @@ GRANTS: Mapping[Right, Mapping[Role, Reach]] = MappingProxyType(
 )
 OF_PERSONS = frozenset({Right.QUEUE, Right.GALLERY})
 """The rights of which everybody may look at their own part alone."""
+OF_OWN = frozenset(right for right, reaches in GRANTS.items() if reaches.get(_MEMBER) is _OWN)
+"""The rights that reach what is one's own wherever it is; the order of a queue is everybody's."""
 MINE, SERVERS, YES = "me", "server", "yes"
-PINNED = frozenset({"role", "public", "channels", "viewer", "owns"})
+PINNED = frozenset({"role", "here", "public", "channels", "viewer", "owns"})
 """Keys that rights alone set: in an address they mean nothing."""
 
 
@@ -95,7 +97,8 @@ class Viewer:
         reach = self.reach(right)
         if reach is None or reach is Reach.ALL:
             return reach is not None
-        return user_id == self.user_id or (reach is Reach.SERVER and guild_id == self.guild_id)
+        own = user_id == self.user_id and right in OF_OWN
+        return own or (reach is Reach.SERVER and guild_id == self.guild_id)
 
     def may_see(self, job: Job) -> bool:
         """Return whether the person may see the pictures of a job: their own, and what is public to them."""
@@ -129,7 +132,8 @@ class Viewer:
             pinned = {"viewer": str(self.user_id), "owns": YES if self.owns else ""}
         if reach is not Reach.ALL:
             pinned["server"] = str(self.guild_id or 0)
-        if gallery and self.role is not Role.OPERATOR:
+        closed = OF_PERSONS if self.role is Role.READER else {Right.GALLERY}
+        if right in closed and self.role is not Role.OPERATOR:
             pinned["public"] = YES
         if gallery and reach is Reach.OWN:
             pinned["channels"] = ",".join(map(str, sorted(self.channels))) or "0"

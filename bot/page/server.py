@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from bot.page.house import House
 from bot.page.members import Viewers
 from bot.page.pictures import Pictures, read_gallery
 from bot.page.renderer import Renderer, View, event_of, language_of
-from bot.page.rights import MINE, PINNED, Right, Viewer
+from bot.page.rights import MINE, PINNED, Right, Role, Viewer
 from bot.store.rows.audit import EVERYWHERE, By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
@@ -47,7 +48,7 @@ log = logging.getLogger(__name__)
 
 MOST_BODY = 65_536  # bytes of a form: a rule has up to 500 words
 STREAM_SECONDS = 300.0
-MOST_STREAMS = 50
+MOST_STREAMS, MOST_OF_ONE = 50, 20  # of one person who is no operator
 TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
 STREAM = "text/event-stream"
@@ -61,9 +62,11 @@ STATIC = MappingProxyType(
         "hx-sse.min.js": "text/javascript",
     }
 )
+OF_QUEUE = ("person", "server", "model", "state", "public")
+OF_JOB = ("job", "person", "server", "role", "here", "public")
 VIEWS = (
     View(name="well", read=well.read, right=Right.OPERATIONS),
-    View(name="queue", read=queue.read, right=Right.QUEUE, keys=("person", "server", "model", "state")),
+    View(name="queue", read=queue.read, right=Right.QUEUE, keys=OF_QUEUE),
     View(
         name="gallery",
         read=read_gallery,
@@ -109,7 +112,7 @@ VIEWS = (
 )
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
-JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=("job", "person", "server", "role"))
+JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=OF_JOB)
 OF_CASE = ("review", "server", "viewer", "owns")
 CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=(*OF_CASE, "last", "trouble"))
 STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=OF_CASE)
@@ -188,7 +191,7 @@ class _Pages:
         self._rules = rules.Rules(house)
         self._renderer = Renderer(house)
         self._connections = connections
-        self._streams = 0
+        self._streams = Counter[int]()  # of each person
 
     def open_routes(self) -> list[web.RouteDef]:
         """Return the routes of everybody; somebody without any role may leave too."""
@@ -325,13 +328,14 @@ class _Pages:
 
     def _stream_of(self, view: View) -> Answer:
         async def stream(request: web.Request, viewer: Viewer) -> web.StreamResponse:
-            if self._streams >= MOST_STREAMS:
+            theirs = 0 if viewer.role is Role.OPERATOR else self._streams[viewer.user_id]
+            if self._streams.total() >= MOST_STREAMS or theirs >= MOST_OF_ONE:
                 raise web.HTTPServiceUnavailable(headers={"Retry-After": "10"})
-            self._streams += 1
+            self._streams[viewer.user_id] += 1
             try:
                 return await self._stream(view, request, viewer)
             finally:
-                self._streams -= 1
+                self._streams -= Counter([viewer.user_id])  # who has none left is no longer in it
 
         return stream
 
@@ -342,7 +346,7 @@ class _Pages:
         event, sent = (await self._renderer.fragment(view, query, language)).event, b""
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": STREAM})
         answer.force_close()
-        turn = self._streams % LOGIN_TICKS  # not all at once, which would need a connection each
+        turn = self._streams.total() % LOGIN_TICKS  # not all at once, which would need a connection each
         with suppress(StoreUnavailable, DiscordUnavailable, web.HTTPNotFound, ConnectionError):
             await answer.prepare(request)
             for tick in range(int(STREAM_SECONDS / TICK_SECONDS)):
@@ -555,8 +559,8 @@ def _asked(view: View, request: web.Request, viewer: Viewer) -> dict[str, str]:
     if not pinned.keys() <= set(view.keys):
         raise web.HTTPForbidden  # the view cannot be kept to a part
     said = {key: value for key, value in request.query.items() if key not in PINNED}
-    role = {"role": viewer.role.value} if "role" in view.keys else {}
-    return {"view": view.name, **said, **request.match_info, **role, **pinned}
+    who = {"role": viewer.role.value, "here": str(viewer.guild_id or 0)}
+    return {"view": view.name, **said, **request.match_info, **who, **pinned}
 
 
 async def _static(request: web.Request) -> web.Response:

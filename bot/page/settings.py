@@ -11,7 +11,7 @@ from bot.config import Config
 from bot.config.environment import BETWEEN, FILE, PREFIX
 from bot.config.mistakes import MAY_BE_SECRET
 from bot.moderation.policy import KEYS, Effective, Said, effective, said_by, values_of
-from bot.page.audit import text_of
+from bot.page.audit import text_of, whole_text_of
 from bot.page.guard import number_of
 from bot.page.house import House, Setting
 from bot.store.moderation.policies import PolicyScope
@@ -70,9 +70,10 @@ def _settings(model: BaseModel, place: tuple[str, ...], names: frozenset[str]) -
                 yield from _settings(each, (*here, str(number)), names)
         else:
             given = GIVEN if key in model.model_fields_set else DEFAULT
+            shown = text_of(redact(whole_text_of(value)))  # half a secret would not be recognized
             yield Setting(
                 key=".".join(here),
-                value=HIDDEN if key in MAY_BE_SECRET and value else redact(text_of(value)),
+                value=HIDDEN if key in MAY_BE_SECRET and value else shown,
                 source=ENVIRONMENT if _is_variable(here, names) else given,
             )
 

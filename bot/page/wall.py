@@ -146,7 +146,8 @@ async def _undoable(house: House, query: Mapping[str, str]) -> Review | None:
         review = await house.store.reviews.get(number, number_of(query.get("server", "")))
     except UserMistake:
         return None
-    return review if may_undo(review, int(query.get("viewer", "0")), house.now) else None
+    theirs = may_undo(review, int(query.get("viewer", "0")), house.now)
+    return review if theirs and await house.store.reviews.is_last(review) else None
 
 
 def may_undo(review: Review, viewer: int, now: float) -> bool:

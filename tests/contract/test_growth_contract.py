@@ -126,7 +126,7 @@ class Life:
 
     async def operations(self) -> None:
         messages, logins = self.store.messages, self.store.logins
-        for wanted in ({}, {"user_id": PERSON}, {"guild_id": SERVER}, {"model": "other"}):
+        for wanted in ({}, {"user_id": PERSON}, {"guild_id": SERVER}, {"model": "other"}, {"public": True}):
             await self.store.queue.listed(Wanted(**wanted), limit=51)
         await self.store.workers.now()
         await self.store.workers.drain("nobody", BY)
@@ -282,6 +282,10 @@ class Life:
         await messages.settle(due[0], message_id=7, channel_id=8)
         await messages.note_trouble(due[-1], "no_channel")
         await messages.retry(due[-1], at=NOW + 5)
+        shown = await reviews.decide(review.id, Outcome.SHOWN, BY)
+        await reviews.is_last(shown)
+        await reviews.undo(shown, BY)
+        [review] = [each for each in await reviews.waiting(SERVER, limit=999) if each.job_id == job]
         await reviews.decide(review.id, Outcome.REJECTED, BY)
         await appeals.appeal_pictures(job, int((await self.store.jobs.get(job)).origin.user_id))
         asked = self.asked(user_id=self.first)

@@ -345,6 +345,8 @@ async def test_the_stream_of_an_unknown_request_is_not_found(site: Site) -> None
         ("multipart/form-data", b"x"),
         ("multipart/form-data; boundary=a", b"without one"),
         ("application/x-www-form-urlencoded; charset=none", b"link=a"),
+        ("application/x-www-form-urlencoded; charset=utf-7", b"link=%2B2AA-&language=%2B2AA-"),
+        ("application/x-www-form-urlencoded; charset=unicode_escape", b"link=%5Cud800"),
         ("application/x-www-form-urlencoded", b"link=\xff"),
     ],
 )

@@ -11,6 +11,7 @@ from stores import TTL
 from bot.config import Config
 from bot.domain.jobs import State
 from bot.moderation.policy import Policy, Said
+from bot.page.audit import MOST_VALUE
 from bot.page.settings import read_policies, settings_of
 from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, By
@@ -97,3 +98,11 @@ def test_a_setting_tells_where_its_value_comes_from_and_never_a_secret() -> None
     assert found["models.0.name"] == ("demo", "environment")
     assert found["queue.database"][1] == "file"
     assert "hush" not in str(found)
+
+
+def test_a_secret_that_is_longer_than_what_is_shown_is_hidden() -> None:
+    address = f"https://bot:{'hush' * (MOST_VALUE // 4)}@example.org/{'x' * MOST_VALUE}"
+    config = Config.parse({"engine": {"cache_dir": address}})
+    (shown,) = [each.value for each in settings_of(config, {}) if each.key == "engine.cache_dir"]
+    assert "hush" not in shown
+    assert len(shown) == MOST_VALUE

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import make_mocked_request
+from aiohttp import web
+from aiohttp.test_utils import TestServer, make_mocked_request
 from discord_spec import Documents
 from page_place import ART, ELSEWHERE, HERE, IDS, MODS, Place, Time, placed
 from recipes import origin, recipe
 from yarl import URL
 
 from bot.domain.channels import ChannelKind
+from bot.domain.errors import DiscordUnavailable
 from bot.domain.hashes import name_of
 from bot.domain.jobs import Showing, State
 from bot.domain.outbox import Outgoing
+from bot.page.discord_api import DiscordApi, opened
 from bot.page.discord_login import BACK, EXCHANGES, STATE_SECONDS, DiscordLogin, LoginFailed
 from bot.page.guard import Guard
 from bot.page.house import House
-from bot.page.members import FRESH_SECONDS
-from bot.page.server import application
+from bot.page.members import FRESH_SECONDS, Members
+from bot.page.server import MOST_OF_ONE, application
 from bot.sandbox.permissions import Permission
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.rows.audit import Act, By
@@ -234,6 +238,163 @@ async def test_a_member_cancels_their_own_request_alone(place: Place) -> None:
             assert answer.status == (200 if number == 1 else 404)
         state = (await place.store.jobs.get(job.id)).state
         assert state is (State.CANCELLED if number == 1 else State.WAITING)
+
+
+@pytest.mark.parametrize("guild_id", [ELSEWHERE, None])
+async def test_a_manager_changes_the_order_of_no_other_server_and_of_no_direct_message(
+    place: Place, guild_id: int | None
+) -> None:
+    """Not even with a request of their own: others wait for it."""
+    browser, queue = await place.as_("manager"), place.store.queue
+    ids = []
+    for number, server in ((1, HERE), (2, guild_id)):
+        whose = origin(number, guild_id=server, channel_id=ART, user_id=IDS["ravi"])
+        ids.append((await place.store.jobs.enqueue(recipe(), whose)).id)
+    here, there = ids
+    for verb in ("pause", "advance", "resume"):
+        for job_id in ids:
+            address = f"{place.url}/jobs/{job_id}/{verb}"
+            async with browser.post(address, headers={"Origin": place.url}) as answer:
+                assert answer.status == (200 if job_id == here else 404), verb
+            assert (await queue.attempts(job_id)).paused_alone == (job_id == here and verb != "resume")
+    for job_id, path in ((here, here), (here, f"{here}?whose=me"), (there, f"{there}?whose=me")):
+        async with browser.get(f"{place.url}/jobs/{path}") as answer:
+            text = await answer.text()
+        assert f"/jobs/{job_id}/cancel" in text
+        for verb in ("advance", "pause"):
+            assert (f"/jobs/{job_id}/{verb}" in text) == (job_id == here), path
+
+
+@pytest.mark.parametrize("guild_id", [HERE, None])
+async def test_readers_see_no_private_request_of_others(place: Place, guild_id: int | None) -> None:
+    browser = await place.as_("reader")
+    ids = []
+    for number, private in ((1, True), (2, False)):
+        whose = origin(number, guild_id=guild_id, channel_id=ART, user_id=5, private=private)
+        ids.append((await place.store.jobs.enqueue(recipe(prompt="a secret"), whose)).id)
+    private, public = ids
+    async with browser.get(f"{place.url}/queue?public=&person=5") as answer:
+        text = await answer.text()
+    assert public in text
+    assert private not in text
+    for job_id in ids:
+        for path in (f"/jobs/{job_id}?public=", f"/live/jobs/{job_id}", f"/jobs/{job_id}?whose=server"):
+            async with browser.get(f"{place.url}{path}") as answer:
+                assert answer.status == (200 if job_id == public else 404), path
+
+
+async def test_one_member_leaves_streams_to_others_and_operators_may_have_all(place: Place) -> None:
+    member, operator = await place.as_("member"), await place.as_("operator")
+    other, address = await place.browser(IDS["mina"]), f"{place.url}/live/queue"
+    async with AsyncExitStack() as stack:
+        for browser, count in ((member, MOST_OF_ONE), (operator, MOST_OF_ONE + 1)):
+            for _ in range(count):
+                assert (await stack.enter_async_context(browser.get(address))).status == 200
+        for browser, status in ((member, 503), (other, 200)):
+            assert (await stack.enter_async_context(browser.get(address))).status == status
+
+
+@asynccontextmanager
+async def answering(
+    bodies: Mapping[str, bytes], *, status: int = 200
+) -> AsyncIterator[tuple[DiscordApi, list[str]]]:
+    """A Discord that answers paths with these ends so, others with an id; and the paths that were asked."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        found = (body for end, body in bodies.items() if request.path.endswith(end))
+        return web.Response(body=next(found, b'{"id": "1"}'), status=status, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        address = str(server.make_url("/"))
+        async with opened(api_url=address, site_url=address, token="a", client_secret="b") as api:
+            yield api, asked
+
+
+async def test_who_has_waited_for_discord_in_vain_waits_no_second_time() -> None:
+    async with answering({}, status=418) as (api, asked):
+        members = Members(api)
+        waited = await asyncio.gather(*(members.viewer(5, HERE) for _ in range(9)), return_exceptions=True)
+        assert {type(each) for each in waited} == {DiscordUnavailable}
+        assert len(asked) == 1
+        with pytest.raises(DiscordUnavailable):  # who comes later asks anew
+            await members.viewer(5, HERE)
+        assert len(asked) == 2
+
+
+TOKEN = {"token": b'{"access_token": "a"}'}
+NO_ID = (b"{}", b"[]", b"null", b'{"id": 5}', b'{"id": "x"}', b'{"id": "-1"}', b'{"id": "%s"}' % (b"9" * 19))
+MEMBER = '{"user": {"id": "2", "username": %s}, "roles": %s, "communication_disabled_until": %s}'
+GUILD = '{"name": %s, "owner_id": %s, "roles": %s}'
+NOT_DISCORDS = [
+    *(("login_url", {"@me": body}) for body in NO_ID),
+    *(("account", {**TOKEN, "/users/@me": body}) for body in NO_ID),
+    *(("account", {"token": body}) for body in (b"[]", b"{}", b"<html>", b'{"access_token": "a\\r\\nb: c"}')),
+    *(
+        ("account", {**TOKEN, "/users/@me": b'{"id": "5", "username": %s}' % name})
+        for name in (b"7", b'"\\ud800"')
+    ),
+    *(("servers", {"guilds": body}) for body in (b'{"a": 1}', b"{}", b"[1]", b'[{"id": "x", "name": "n"}]')),
+    *(("servers", {"guilds": body}) for body in (b"[" * 100_000, b'[{"id": "1"}]', b"\xff", b"")),
+    *(("server", {"guilds/1": body, "channels": b"[]"}) for body in (b"{}", b"[]", b"7")),
+    *(
+        ("server", {"guilds/1": (GUILD % values).encode(), "channels": channels})
+        for values, channels in (
+            (('"n"', "null", "[]"), b"[]"),
+            (('"n"', '"1"', "{}"), b"[]"),
+            (('"n"', '"1"', '[{"id": "1", "permissions": "many"}]'), b"[]"),
+            (("null", '"1"', "[]"), b"[]"),
+            (('"n"', '"1"', "[]"), b"7"),
+            (('"n"', '"1"', "[]"), b'[{"id": "1", "permission_overwrites": [{"id": "1"}]}]'),
+            (('"n"', '"1"', "[]"), b'[{"id": "1", "permission_overwrites": 7}]'),
+        )
+    ),
+    *(("member", {"members/2": body}) for body in (b"{}", b"[]", b'{"user": 7, "roles": []}')),
+    *(
+        ("member", {"members/2": (MEMBER % values).encode()})
+        for values in (
+            ('"a"', "7", "null"),
+            ('"a"', "[null]", "null"),
+            ('"a"', "[]", '"yesterday"'),
+            ('"a"', "[]", "7"),
+            ("null", "[]", "null"),
+        )
+    ),
+]
+
+
+async def ask(api: DiscordApi, verb: str) -> object:
+    asking = {
+        "login_url": lambda: api.login_url(state="a", redirect_uri="b"),
+        "account": lambda: api.account("a", redirect_uri="b"),
+        "servers": api.servers,
+        "server": lambda: api.server(1),
+        "member": lambda: api.member(1, 2),
+    }
+    return await asking[verb]()
+
+
+@pytest.mark.parametrize(("verb", "bodies"), NOT_DISCORDS)
+async def test_an_answer_that_is_not_such_as_discords_is_an_outage(
+    verb: str, bodies: Mapping[str, bytes]
+) -> None:
+    async with answering(bodies) as (api, _):
+        with pytest.raises(DiscordUnavailable):
+            await ask(api, verb)
+
+
+async def test_of_an_answer_without_end_only_a_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.page.discord_api.MOST_ANSWER", 10_000)
+    for spaces in (9_000, 11_000):
+        async with answering({"guilds": b" " * spaces + b"[]"}) as (api, _):
+            if spaces < 10_000:
+                assert await api.servers() == {}
+            else:
+                with pytest.raises(DiscordUnavailable):
+                    await api.servers()
 
 
 EVERYBODY = frozenset(ROLES)

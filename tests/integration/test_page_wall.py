@@ -13,8 +13,8 @@ from page_place import ART, HERE, IDS, MODERATES, Place, placed
 from recipes import origin, recipe
 
 from bot.domain.hashes import name_of
-from bot.domain.holds import Outcome
-from bot.domain.jobs import Showing
+from bot.domain.holds import Cause, Hold, Outcome
+from bot.domain.jobs import Job, Showing
 from bot.page.rules import EXAMPLES, tried
 from bot.page.wall import UNDO_SECONDS
 from bot.process.threads import Deadline
@@ -188,6 +188,36 @@ async def test_what_was_let_through_a_moment_ago_is_held_again(
     assert len(await place.store.reviews.waiting(HERE, limit=9)) == 1
     acts = [entry.act for entry in await place.store.moderation.entries(HERE, limit=9)]
     assert acts == [Act.HIDE, Act.APPROVE, Act.APPROVE]
+
+
+@pytest.mark.parametrize("of_copy", [False, True])
+async def test_what_another_has_decided_since_is_not_undone(
+    place: Place, mina: aiohttp.ClientSession, of_copy: bool
+) -> None:
+    review, store = await held(place), place.store
+    await post(mina, place, f"/wall/{review.id}/decide", act="approve")
+    undo = f"/wall/{review.id}/undo"
+    assert undo in await shown(mina, place, f"/wall?last={review.id}")
+    job = await store.jobs.get(review.job_id or "")
+    job_id = await copied(place, job) if of_copy else job.id
+    await store.reviews.hold(job_id, Hold(cause=Cause.REPORTS), BY)
+    (second,) = await store.reviews.waiting(HERE, limit=9)
+    await post(await place.as_("moderator"), place, f"/wall/{second.id}/decide", act="spoiler")
+    assert undo not in await shown(mina, place, f"/wall?last={review.id}")
+    path, _ = await post(mina, place, undo)
+    assert path == f"/wall/{review.id}?trouble=review_over"
+    assert await store.reviews.waiting(HERE, limit=9) == []
+    assert [image.showing for image in (await store.jobs.get(job.id)).images] == [Showing.SPOILER]
+
+
+async def copied(place: Place, job: Job) -> str:
+    """Another request of the server with the picture of this one."""
+    whose = origin(2, user_id=IDS["yuna"], guild_id=HERE, channel_id=ART)
+    copy = await place.store.jobs.enqueue(recipe(), whose)
+    (claim,) = await place.store.leases.claim("one", limit=1, ttl=60.0)
+    name = job.images[0].artifact or ""
+    await place.store.leases.complete(claim, artifact=name, seconds=1.0, showing=Showing.SHOW)
+    return copy.id
 
 
 async def test_a_person_is_blocked_as_by_the_button_and_moderators_are_not(

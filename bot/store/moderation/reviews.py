@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.domain.holds import Hold, Outcome, Ruling
+from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job
 from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
@@ -26,6 +26,7 @@ from bot.store.rows.reviews import (
     ReviewSettings,
     about_pictures,
     close,
+    is_decided_since,
     open_for_held,
     readable_reviews,
     review_of,
@@ -85,18 +86,24 @@ class Reviews(Verbs):
 
         Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` where nothing is shown.
         """
-        now = self._clock()
         async with self._telling(results=True) as connection:
-            held = await hold_pictures(connection, job_id, hold, now=now)
-            job = await load_job(connection, job_id)
-            if job.deleted_at is not None:
-                raise UnknownJob(job=job_id)
-            if not held:
-                raise UserMistake("no_picture")
-            await open_for_held(connection, job_id, now=now)
-            after = {"job": job_id, "cause": hold.cause.value}
-            await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
-        return job
+            return await self._hold(connection, job_id, hold, by)
+
+    async def undo(self, review: Review, by: By) -> None:
+        """Hold again the pictures that a review has let through, for another decision.
+
+        Raises UserMistake `review_over` where they have been decided about since, and as `hold` does.
+        """
+        async with self._telling(results=True) as connection:
+            job = await load_job(connection, review.job_id or "")
+            await self._hold(connection, job.id, job.hold or Hold(cause=Cause.MODE), by)
+            if await is_decided_since(connection, review):  # under the locks of the jobs
+                raise UserMistake("review_over")
+
+    async def is_last(self, review: Review) -> bool:
+        """Return whether a decided review is the last decision about its pictures."""
+        async with self._database.read() as connection:
+            return not await is_decided_since(connection, review)
 
     async def get(self, review_id: int, guild_id: int | None) -> Review:
         """Return a review of a server, of any for None; raises UserMistake `review_gone`."""
@@ -129,6 +136,19 @@ class Reviews(Verbs):
         `review_own` for a review of what `by` has asked for.
         """
         return await self._end(review_id, outcome, by, own=own, but=but)
+
+    async def _hold(self, connection: AsyncConnection, job_id: str, hold: Hold, by: By) -> Job:
+        now = self._clock()
+        held = await hold_pictures(connection, job_id, hold, now=now)
+        job = await load_job(connection, job_id)
+        if job.deleted_at is not None:
+            raise UnknownJob(job=job_id)
+        if not held:
+            raise UserMistake("no_picture")
+        await open_for_held(connection, job_id, now=now)
+        after = {"job": job_id, "cause": hold.cause.value}
+        await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
+        return job
 
     async def expire(self, *, limit: int) -> int:
         """End the reviews whose time is over, and return how many; held pictures are withheld."""

@@ -26,12 +26,16 @@ KINDS = tuple(_KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which requests are listed: of one of KINDS, person, server, model; all where nothing is said."""
+    """Which requests are listed: of one of KINDS, person, server, model; all where nothing is said.
+
+    `public` requests are those whose answer others see too.
+    """
 
     kind: str = ""
     user_id: int | None = None
     guild_id: int | None = None
     model: str = ""
+    public: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +76,12 @@ class Queue(Verbs):
         """Return the first requests that fit: those that run, that wait, that wait in a pause."""
         named = {"user_id": wanted.user_id, "guild_id": wanted.guild_id, "model": wanted.model or None}
         values = {name: value for name, value in named.items() if value is not None}
-        look = _look(_KINDS.get(wanted.kind) or (RUNS, WAITS, PAUSED), frozenset(values))
+        conditions = frozenset(values) | ({"public"} if wanted.public else set())
+        look = _look(_KINDS.get(wanted.kind) or (RUNS, WAITS, PAUSED), conditions)
         rows = await self._database.look(look, {**values, "most": limit})
         first = sorted(rows, key=lambda row: row[:3])[:limit]
         found = [of_row(Listed, row, place=None) for row in first]
-        if values:
+        if conditions:
             return found
         waiting = (
             number for number, row in enumerate(first) if row.state is State.WAITING and not row.paused
@@ -144,6 +149,7 @@ def _first(kind: sa.ColumnElement[bool], rank: int, named: frozenset[str]) -> sa
         "user_id": jobs.c.user_id == sa.bindparam("user_id"),
         "guild_id": jobs.c.guild_id == sa.bindparam("guild_id"),
         "model": sa.exists().where(images.c.job_id == jobs.c.id, of_model),
+        "public": jobs.c.private.is_(False),
     }
     columns = (jobs.c.id, jobs.c.user_id, jobs.c.user_name, jobs.c.guild_id, jobs.c.state, jobs.c.paused)
     mine = images.c.job_id == jobs.c.id

@@ -155,6 +155,18 @@ async def close(
     return rows
 
 
+async def is_decided_since(connection: AsyncConnection, review: Review) -> bool:
+    """Return whether another decision about the pictures of a decided review, or their copies, is later."""
+    others = images.alias()
+    same = sa.select(others.c.job_id).join(images, images.c.artifact == others.c.artifact)
+    # With the server as a condition, SQLite might read all reviews of the server.
+    later = sa.select(reviews.c.guild_id).where(
+        reviews.c.job_id.in_(same.where(images.c.job_id == review.job_id)),
+        reviews.c.decided_at > review.decided_at,
+    )
+    return review.guild_id in set(await connection.scalars(later))
+
+
 async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now: float) -> None:
     """End the reviews of deleted jobs; all their messages become due, without the pictures and the words."""
     mine = reviews.c.job_id.in_(job_ids)
