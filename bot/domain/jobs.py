@@ -35,6 +35,11 @@ from sdjax_engine.request import (
 )
 
 MAX_VARIANTS = 9
+MASK = "mask_image"
+GIVEN = ("init_image", MASK)
+"""The pictures that a person gives: fields of a recipe, with names of files, and of a request, with bytes."""
+SHOWING = tuple(field for field in GIVEN if field != MASK)
+"""The given pictures that show something, and are therefore judged; a mask only says where."""
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
 
 
@@ -113,7 +118,7 @@ class Recipe:
         return replace(self, variations=(*others, last))
 
     def request(self, index: int) -> Request:
-        """Return the request of the image at `index`, without the bytes of its start picture and mask."""
+        """Return the request of the image at `index`, without the bytes of its given pictures."""
         first = self.from_image(index)
         return Request(
             prompt=self.prompt,
@@ -140,9 +145,10 @@ class Recipe:
         return last.width, last.height
 
     @property
-    def start_pictures(self) -> tuple[str, ...]:
-        """The names of the files that must exist when the image is painted."""
-        return tuple(name for name in (self.init_image, self.mask_image) if name is not None)
+    def given(self) -> dict[str, str]:
+        """The given pictures: names of files that must exist when the image is painted, by `GIVEN`."""
+        found = ((field, getattr(self, field)) for field in GIVEN)
+        return {field: name for field, name in found if name is not None}
 
     @property
     def steps(self) -> int:
@@ -352,8 +358,8 @@ class Job:
 class Claim:
     """One image leased to a worker. Every verb after `claim` carries `fencing_token`.
 
-    `request` lacks the bytes of the start picture and the mask: `init_image` and `mask_image` name their
-    files. `steps` is how many steps are run. The image waited from `enqueued_at` to `claimed_at`, in seconds
+    `request` lacks the bytes of the given pictures: `given` has the names of their files, as the recipe.
+    `steps` is how many steps are run. The image waited from `enqueued_at` to `claimed_at`, in seconds
     since the epoch. `traceparent` is that of the job, `guild_id` that of a server which the bot is in.
     """
 
@@ -361,8 +367,7 @@ class Claim:
     job_id: str
     request: Request
     steps: int
-    init_image: str | None = None
-    mask_image: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict, hash=False)
     guild_id: int | None = None
     channel_kind: ChannelKind = ChannelKind.PLAIN
     showings: Showings | None = None

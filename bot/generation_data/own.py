@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bot.domain.jobs import GIVEN
 from bot.generation_data.data import (
     GenerationData,
     NoGenerationData,
@@ -19,10 +20,9 @@ from bot.generation_data.data import (
 from sdjax_engine.request import Lora
 
 VERSION = 1
-PICTURES = ("init_image", "mask_image")
 READ = {
     *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
-    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *PICTURES),
+    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *GIVEN),
 }
 
 
@@ -37,7 +37,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         raise NoGenerationData("generation_data_version")
     request: Mapping[str, Any] = found["request"]
     skipped = whole(request.get("clip_skip", 0))
-    started = any(name in request for name in PICTURES)
+    started = any(name in request for name in GIVEN)
     return GenerationData(
         tool=Tool.OWN,
         prompt=_text(request, "prompt"),

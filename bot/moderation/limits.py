@@ -207,7 +207,7 @@ def _refusals(policy: Policy, recipe: Recipe) -> Iterator[UserMistake]:
     for lora in recipe.loras:
         if not allows(policy.loras, lora.name):
             yield UserMistake("policy_lora", value=lora.name, choices=_named(policy.loras))
-    if policy.start_pictures is False and recipe.init_image is not None:
+    if policy.start_pictures is False and recipe.given:
         yield UserMistake("policy_start_pictures")
 
 

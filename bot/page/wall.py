@@ -134,7 +134,7 @@ async def _similar(house: House, case: Case) -> list[Match]:
             key = match.job.id, match.index
             if match.job.id != case.job.id and not (key in near and near[key].distance <= match.distance):
                 near[key] = match
-    found = [each for each in near.values() if each.distance <= SEARCH_DISTANCE and not each.is_start]
+    found = [each for each in near.values() if each.distance <= SEARCH_DISTANCE and not each.is_given]
     return sorted(found, key=lambda each: each.distance)[:SIMILAR]
 
 

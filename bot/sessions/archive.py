@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
+from bot.domain.jobs import GIVEN
 from bot.store.rows.jobs import every_value
 from bot.store.rows.sessions import GroupSession, plan_values
 from bot.store.sessions.boards import Entry
@@ -23,7 +24,6 @@ from bot.store.sessions.boards import Entry
 OVERHEAD = 512  # bytes that a zip file needs for each of its files, at most
 DOCUMENT = "session.json"
 MAX_NAME = 32  # characters
-_FILES = ("init_image", "mask_image")  # values of recipes that name files which only this bot has
 
 
 class Packer:
@@ -81,7 +81,7 @@ def _described(entry: Entry) -> dict[str, Any]:
         "file": file_name(entry),
         "votes": entry.votes,
         "seed": entry.seed,
-        "recipe": {key: value for key, value in recipe.items() if key not in _FILES},
+        "recipe": {key: value for key, value in recipe.items() if key not in GIVEN},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ class HeldImage:
     `lost` is true once another worker has the lease, or the job is cancelled. `trouble` is why the engine
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
     `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The image is
-    shown no more openly than `most_open`, because of its start picture, whose hash is `start_hash`.
+    shown no more openly than `most_open`, because of its given pictures; `given_hashes` are theirs, by file.
     `device_seconds` is its part of the devices' time so far, of all devices together.
     `first_run` and `last_run` are the step and the time at the ends of its first and its newest run.
     `stages` begin with the claim. `end` is how the image has ended here: an event of the metric of images.
@@ -39,7 +39,7 @@ class HeldImage:
     start_begun: bool = False
     in_second_pass: bool = False
     most_open: Showing = Showing.SHOW
-    start_hash: int | None = None
+    given_hashes: Mapping[str, int] = field(default_factory=dict)
     device_seconds: float = 0.0
     preview: npt.NDArray[np.uint8] | None = None
     clock: Callable[[], float] = time.perf_counter

@@ -1,7 +1,8 @@
-"""Judges painted pictures and start pictures: by their levels, and by their perceptual hashes."""
+"""Judges painted pictures and given pictures: by their levels, and by their perceptual hashes."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,21 +11,20 @@ import numpy.typing as npt
 
 from bot.domain.errors import StartRefused
 from bot.domain.hashes import hash_of_file, hash_of_pixels
-from bot.domain.jobs import Claim, Showing
+from bot.domain.jobs import SHOWING, Claim, Showing
 from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
 from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
 from bot.store.moderation.known import Known
-from bot.worker.start_pictures import Once
+from bot.worker.given_pictures import Once, Pixels
 from sdjax_engine.engine import Engine
-from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.request import Image, PictureScores
+from sdjax_engine.request import Image, PictureScores, Request
 
 START_UNFIT = "start_unfit"
-JUDGE_SECONDS = 300.0  # for the devices to judge a start picture, beside other work
+JUDGE_SECONDS = 300.0  # for the devices to judge a given picture, beside other work
 
-_Key = tuple[str, str | None, int, int]
+_Key = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Judging:
         self._engine = engine
         self.rules = rules
         self._threads = Threads("judging", most=1)
-        self._starts = Once[_Key, PictureScores | None]()
+        self._given = Once[_Key, PictureScores | None]()
 
     def judge(self, claim: Claim, image: Image, least: Showing) -> Judgement:
         """Return the level of a painted picture and how it is shown: no more openly than `least`."""
@@ -61,27 +61,31 @@ class Judging:
         showings = self._rules_of(claim).showings(claim.showings, claim.channel_kind)
         return any(showing is not Showing.SHOW for showing in showings)
 
-    async def judge_start(self, claim: Claim, start: Fitted | None) -> Showing:
-        """Return how openly pictures that are painted from a start picture may be shown at most.
+    async def judge_given(self, claim: Claim, given: Mapping[str, Pixels]) -> Showing:
+        """Return how openly pictures that are painted from the given ones may be shown at most.
 
-        Raises StartRefused for a start picture of a level that is withheld, and TimeoutError.
+        `given` are pixels by the files' names. Raises StartRefused for a given picture of a level that is
+        withheld, and TimeoutError.
         """
-        scores = None if start is None else await self._scores(claim, start)
-        if scores is None:
-            return Showing.SHOW
-        level = self._rules_of(claim).level(None, scores)
-        showing = self._showing(claim, level)
-        if showing is Showing.WITHHOLD:
-            raise StartRefused(f"The start picture is {level}.", failure=START_UNFIT)
-        return showing if showing is Showing.HOLD else Showing.SHOW
+        most_open = Showing.SHOW
+        for name, pixels in given.items():
+            if (scores := await self._scores(claim, name, pixels)) is None:
+                continue
+            level = self._rules_of(claim).level(None, scores)
+            showing = self._showing(claim, level)
+            if showing is Showing.WITHHOLD:
+                raise StartRefused(f"A given picture is {level}.", failure=START_UNFIT)
+            if showing is Showing.HOLD:
+                most_open = showing
+        return most_open
 
-    async def _scores(self, claim: Claim, start: Fitted) -> PictureScores | None:
+    async def _scores(self, claim: Claim, name: str, pixels: Pixels) -> PictureScores | None:
         request = claim.request
         if not self._engine.classifies_pictures(request.model):
             return None
-        key = (request.model, claim.init_image, request.width, request.height)
-        judge, pixels = self._engine.judge, start.pixels
-        return await self._starts.get(
+        key = (request.model, name, request.width, request.height)
+        judge = self._engine.judge
+        return await self._given.get(
             key, lambda: self._threads.run_within(JUDGE_SECONDS, judge, request.model, pixels)
         )
 
@@ -112,24 +116,28 @@ class KnownPictures:
         self._known = known
         self._retry_seconds = retry_seconds
         self._threads = Threads("hashes", most=1)
-        self._starts = Once[str, int]()
+        self._given = Once[str, int]()
 
     async def look_up(self, claim: Claim, pixels: npt.NDArray[np.uint8]) -> Found:
         """Return what is known of a painted picture; raises StoreUnavailable."""
         number = await self._threads.run(hash_of_pixels, pixels)
         return Found(hash=number, blocked=await self._is_blocked(claim, number))
 
-    async def check_start(self, claim: Claim, picture: bytes | None) -> int | None:
-        """Return the hash of the cleaned file that an image starts from; None without one.
+    async def check_given(self, claim: Claim, request: Request) -> dict[str, int]:
+        """Return the hashes of the given pictures that show something, by the names of their files.
 
-        Raises StartRefused for a picture that is like a blocked one, and StoreUnavailable.
+        `request` has their bytes. Raises StartRefused for a picture that is like a blocked one, and
+        StoreUnavailable.
         """
-        if picture is None or claim.init_image is None:
-            return None
-        number = await self._starts.get(claim.init_image, lambda: self._threads.run(hash_of_file, picture))
-        if await self._is_blocked(claim, number):
-            raise StartRefused("The start picture is like a blocked one.", failure=START_KNOWN)
-        return number
+        found = {}
+        for field in SHOWING:
+            if field in claim.given:
+                run = functools.partial(self._threads.run, hash_of_file, getattr(request, field))
+                number = await self._given.get(claim.given[field], run)
+                if await self._is_blocked(claim, number):
+                    raise StartRefused("A given picture is like a blocked one.", failure=START_KNOWN)
+                found[claim.given[field]] = number
+        return found
 
     async def _is_blocked(self, claim: Claim, number: int) -> bool:
         async def look() -> bool:

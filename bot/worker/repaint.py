@@ -4,7 +4,7 @@ A file's name is the hash of its content. Where programs that round differently 
 values may differ by 1 of 255, and its file has another name: jobs then name this file instead. The picture's
 perceptual hash tells it from that of other weights.
 
-The start picture of a lost picture may be lost too. It is repainted first, and so on back to a file that
+A picture that was given with a lost one may be lost too. It is repainted first, and so on back to a file that
 still exists. A lost upload cannot be repainted.
 """
 
@@ -15,10 +15,10 @@ import contextlib
 import functools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
@@ -30,8 +30,8 @@ from bot.process.threads import Threads
 from bot.store.rows.device_time import Spent
 from bot.store.store import Store
 from bot.telemetry.tracing import about
+from bot.worker.given_pictures import GivenPictures
 from bot.worker.model_use import ModelUse
-from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.images import encode_png
@@ -72,12 +72,12 @@ class Repaint:
         artifacts: Artifacts,
         *,
         models: ModelUse,
-        starts: StartPictures,
+        given: GivenPictures,
         retry_seconds: float,
         accelerator: str = "cpu",
     ) -> None:
         self._models = models
-        self._starts = starts
+        self._given = given
         self._engine = engine
         self._store = store
         self._artifacts = artifacts
@@ -107,20 +107,20 @@ class Repaint:
                     raise LostForGood(str(missing), failure=START_MISSING) from None
             return await self._repaint(name, painter, begun)
 
-    async def starts(
-        self, job_id: str, names: Sequence[str | None], *, begun: Begun = lambda: None
-    ) -> list[bytes | None]:
-        """Return the start picture and the mask of a job, whose recipe has given these names.
+    async def given(
+        self, job_id: str, names: Mapping[str, str], *, begun: Begun = lambda: None
+    ) -> dict[str, bytes]:
+        """Return the given pictures of a job by their fields, whose recipe has named these files.
 
-        None for a name that is None. Raises like `file`.
+        Raises like `file`.
         """
         try:
-            return [None if name is None else await self.file(name, begun=begun) for name in names]
+            return {field: await self.file(name, begun=begun) for field, name in names.items()}
         except LostForGood:  # or repainted meanwhile, and the recipe names the file that took its place
-            now_named = await self._persistently(lambda: self._store.files.starts(job_id))
-            if now_named is None or now_named == tuple(names):
+            now_named = await self._persistently(lambda: self._store.files.given(job_id))
+            if now_named is None or now_named == names:
                 raise
-        return await self.starts(job_id, now_named, begun=begun)
+        return await self.given(job_id, now_named, begun=begun)
 
     async def run(self) -> None:
         """Repaint the files that results or other workers wait for, until cancelled."""
@@ -220,7 +220,7 @@ class Repaint:
         recipe = painter.recipe
         try:
             async with self._models.of(request.model):
-                start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
+                start = await self._given.start(request, recipe.given)
                 image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
@@ -230,13 +230,12 @@ class Repaint:
         return image
 
     async def _request(self, name: str, painter: Painter, begun: Begun) -> Request:
-        """Return the request of the lost file, with its start picture and mask."""
+        """Return the request of the lost file, with its given pictures."""
         recipe = painter.recipe
-        if name in recipe.start_pictures:  # a damaged row: no file is its own start picture
+        if name in recipe.given.values():  # a damaged row: no file is given for itself
             raise LostForGood(f"The file {name} names itself.", failure=START_MISSING)
-        names = recipe.init_image, recipe.mask_image
-        start, mask = await self.starts(painter.job_id, names, begun=begun)
-        return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
+        pictures: dict[str, Any] = dict(await self.given(painter.job_id, recipe.given, begun=begun))
+        return replace(recipe.request(painter.index), **pictures)
 
     async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
         future: Future[Image] = self._engine.submit(

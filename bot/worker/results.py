@@ -49,7 +49,7 @@ class Results:
             level=judged.level,
             known=known.blocked,
         )
-        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
+        hashes = NO_HASHES if withheld else Hashes(result=known.hash, given=held.given_hashes)
         complete = functools.partial(
             self._leases.complete,
             claim,

@@ -24,6 +24,7 @@ from bot.store.store import Store
 from bot.telemetry.metrics import WELL, Metrics, WorkerMetrics
 from bot.telemetry.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends, failure_of
+from bot.worker.given_pictures import GivenPictures
 from bot.worker.heartbeats import Heartbeats, seats_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging, KnownPictures
@@ -31,7 +32,6 @@ from bot.worker.model_use import ModelUse
 from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import Repaint
 from bot.worker.results import Results
-from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import EngineClosed, EngineError
@@ -81,13 +81,13 @@ class Worker:
         self._models = ModelUse()
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
-        self._starts = StartPictures()
+        self._given = GivenPictures()
         self._repaint = Repaint(
             engine,
             store,
             artifacts,
             models=self._models,
-            starts=self._starts,
+            given=self._given,
             retry_seconds=lease_seconds,
             accelerator=accelerator,
         )
@@ -342,9 +342,11 @@ class Worker:
     async def _painted(self, held: HeldImage, request: Request) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
         claim = held.claim
-        start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
-        held.start_hash = await self._known.check_start(claim, request.init_image)
-        held.most_open = await self._judging.judge_start(claim, start)
+        start = await self._given.start(request, claim.given)
+        held.given_hashes = await self._known.check_given(claim, request)
+        held.most_open = await self._judging.judge_given(
+            claim, await self._given.pixels(request, claim.given)
+        )
         if held.lost:
             held.end = "lost"
             return None
@@ -358,14 +360,15 @@ class Worker:
         return None
 
     async def _complete(self, held: HeldImage) -> Request:
-        """Return the request with its start picture and mask, which are repainted if they are lost.
+        """Return the request with its given pictures, which are repainted if they are lost.
 
-        Raises like `Repaint.starts`.
+        Raises like `Repaint.given`.
         """
         claim = held.claim
-        names = (claim.init_image, claim.mask_image)
-        start, mask = await self._repaint.starts(claim.job_id, names, begun=held.on_start)
-        return replace(claim.request, init_image=start, mask_image=mask)
+        pictures: dict[str, Any] = dict(
+            await self._repaint.given(claim.job_id, claim.given, begun=held.on_start)
+        )
+        return replace(claim.request, **pictures)
 
     async def _give_back(self, held: HeldImage) -> None:
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None

@@ -103,8 +103,8 @@ async def test_a_file_takes_the_place_of_a_lost_one_wherever_a_job_names_it(
     await store.files.replace(PICTURE, OTHER)
     assert await store.files.of_image(first.id, 0) == OTHER
     assert (await store.jobs.get(second.id)).recipe == replace(start, init_image=OTHER)
-    assert await store.files.starts(second.id) == (OTHER, None)
-    assert await store.files.starts("no job") is None
+    assert await store.files.given(second.id) == {"init_image": OTHER}
+    assert await store.files.given("no job") is None
     assert await store.files.painter(PICTURE) is None
     assert [due.id for due in await undelivered(store, limit=9)] == [delivery.id]
     assert await store.files.drop_unused({OTHER: clock.now}) == []

@@ -183,7 +183,7 @@ class Life:
             artifact=f"new{first.image_id}.png",
             seconds=1.0,
             showing=Showing.HOLD,
-            hashes=Hashes(result=12345678901, start=2),
+            hashes=Hashes(result=12345678901, given={"f40.png": 2}),
             worker_class=WorkerClass(accelerator="cpu", seats=4),
             spent=SPENT,
         )
@@ -215,7 +215,7 @@ class Life:
         await files.claim_lost([PAINTED], limit=4, ttl=TTL)
         await files.end_wait("f41.png", failure="gone")
         await files.of_image("j40", 0)
-        await files.starts("j40")
+        await files.given("j40")
         await files.replace("f42.png", "f43.png")
 
     async def moderation(self) -> None:

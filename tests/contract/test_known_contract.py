@@ -72,7 +72,7 @@ async def test_the_nearest_pictures_of_the_server_are_found_with_their_jobs(stor
 async def test_a_picture_that_the_bot_painted_here_is_known_and_one_that_somebody_sent_is_not(
     store: Store,
 ) -> None:
-    await painted(store, asked(1), Hashes(result=CAT, start=DOG), start="aa/sent.png")
+    await painted(store, asked(1), Hashes(result=CAT, given={"aa/sent.png": DOG}), start="aa/sent.png")
     await painted(store, asked(2), Hashes(result=1))
     near, far = changed(CAT, LIKELY_DISTANCE), changed(CAT, LIKELY_DISTANCE + 1)
     assert [await store.known.painted(HERE, number) for number in (CAT, near)] == [True, True]
@@ -87,7 +87,10 @@ async def test_a_picture_is_known_in_whatever_server_it_was_painted_and_by_its_v
     assert not await store.known.painted_anywhere([CAT])
     for number, place in enumerate((None, HERE, HERE + 1, HERE + 2, THERE), start=1):
         await painted(
-            store, asked(number, guild_id=place), Hashes(result=~CAT % 2**64, start=DOG), start="aa/a.png"
+            store,
+            asked(number, guild_id=place),
+            Hashes(result=~CAT % 2**64, given={"aa/a.png": DOG}),
+            start="aa/a.png",
         )
     assert not await store.known.painted_anywhere([CAT, DOG, 1])
     await store.jobs.enqueue(recipe(), asked(9, guild_id=THERE))
@@ -112,14 +115,16 @@ async def test_a_painted_picture_is_known_by_the_first_digits_of_its_file_and_a_
 
 
 async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:
-    sent = await painted(store, asked(1), Hashes(result=CAT ^ DOG, start=CAT), start="aa/sent.png")
+    sent = await painted(
+        store, asked(1), Hashes(result=CAT ^ DOG, given={"aa/sent.png": CAT}), start="aa/sent.png"
+    )
     found = await store.known.whose(HERE, CAT, limit=5)
-    assert [(match.job.id, match.is_start) for match in found] == [(sent.id, True)]
+    assert [(match.job.id, match.is_given) for match in found] == [(sent.id, True)]
     await store.jobs.enqueue(recipe(), asked(2))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact="bb/own.png", seconds=1.0, hashes=Hashes(result=DOG))
-    await painted(store, asked(3), Hashes(result=~CAT % 2**64, start=DOG), start="bb/own.png")
-    assert [match.is_start for match in await store.known.whose(HERE, DOG, limit=5)] == [False]
+    await painted(store, asked(3), Hashes(result=~CAT % 2**64, given={"bb/own.png": DOG}), start="bb/own.png")
+    assert [match.is_given for match in await store.known.whose(HERE, DOG, limit=5)] == [False]
 
 
 async def test_hashes_go_with_the_job_and_a_stale_lease_leaves_none(store: Store) -> None:

@@ -33,7 +33,7 @@ async def test_the_recipe_comes_back_as_it_was_given(store: Store) -> None:
 async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: Store) -> None:
     await store.jobs.enqueue(STARTED, origin(1))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    assert (claim.init_image, claim.mask_image, claim.steps) == (PICTURE, MASK, 10)
+    assert (claim.given, claim.steps) == ({"init_image": PICTURE, "mask_image": MASK}, 10)
     assert (claim.request.strength, claim.request.loras) == (0.5, STARTED.loras)
     job = await store.leases.complete(claim, artifact="cc/done.png", seconds=2.0)
     assert job.images[0].step == 10

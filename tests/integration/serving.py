@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,8 +60,10 @@ class Served:
             shape = (claim.request.height, claim.request.width, 3)
             pixels = np.full(shape, 128, np.uint8)
             extra = {"job": claim.job_id}
-            start = await self.artifacts.get(claim.init_image) if claim.init_image else None
-            request = replace(claim.request, init_image=start)
+            given: dict[str, Any] = {
+                field: await self.artifacts.get(name) for field, name in claim.given.items()
+            }
+            request = replace(claim.request, **given)
             name = await self.artifacts.put(encode_png(pixels, request, extra=extra), ".png")
             await self.store.leases.complete(claim, artifact=name, seconds=1.0)
 

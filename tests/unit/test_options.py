@@ -27,7 +27,7 @@ from bot.front.recipes.options import (
     parse_loras,
     random_seed,
     size_choices,
-    start_from,
+    with_given,
 )
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
@@ -364,7 +364,8 @@ def test_a_suggestion_may_be_as_long_as_discord_takes() -> None:
 
 
 def started(asked: Asked, *, mask: str | None = None, size: tuple[int, int] = (900, 600)) -> Recipe:
-    return start_from(parse(asked, OFFERS), asked, SMALL, size=size, picture="aa/picture.png", mask=mask)
+    names = {"init_image": "aa/picture.png"} | ({} if mask is None else {"mask_image": mask})
+    return with_given(parse(asked, OFFERS), asked, SMALL, names=names, sizes={"init_image": size})
 
 
 def test_a_start_picture_sets_the_shape_unless_a_size_is_given() -> None:

@@ -30,12 +30,12 @@ from bot.front.recipes.options import (
 from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
 from bot.front.requests.defaults import model_here, name_left_out, preferred
+from bot.front.requests.given_pictures import Given, check_lengths, made_with
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.requests.library import drawn, suggest_styles
 from bot.front.requests.pasted_recipe import Pasted, filled_from, name_differences
 from bot.front.requests.permutations import ask_permutations, imagine_form
 from bot.front.requests.recipe_form import recipe_fields, recipe_form
-from bot.front.requests.start_pictures import started_from
 from bot.front.services.request import Request
 from bot.front.uploads.messages import PICTURES, SentFile
 from bot.texts.markup import shown
@@ -290,24 +290,17 @@ async def ask(
     pasted = None if text is None else filled_from(asked, text, services.offers)
     asked = asked if pasted is None else pasted.asked
     recipe = parse_by_any(asked, services.offers)
-    for attachment, name in ((image, IMAGE), (mask, MASK)):
-        if attachment is not None:
-            services.attachments.check(attachment.size, what=_called(name, request))
+    given = Given(init_image=_sent(image, IMAGE, request), mask_image=_sent(mask, MASK, request))
+    check_lengths(request, given)
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
     if expands and await ask_permutations(request, asked, private=private):
         return
-    if image is None:
-        origin = await accept(request, private=private)
-        asked, recipe, unsuitable = await filled(request, asked, recipe, pasted)
-        job = await enqueue(request, recipe, origin)
-    else:
-        origin = await accept(request, private=private, files=1)
+    origin = await accept(request, private=private, files=given.files)
+    if given.sent:
         await check_caps(request, origin, recipe)
-        asked, recipe, unsuitable = await filled(request, asked, recipe, pasted)
-        start = _sent(image, IMAGE, request)
-        hole = None if mask is None else _sent(mask, MASK, request)
-        async with started_from(request, recipe, asked, image=start, mask=hole) as started:
-            job = await enqueue(request, started, origin)
+    asked, recipe, unsuitable = await filled(request, asked, recipe, pasted)
+    async with made_with(request, recipe, asked, given) as made:
+        job = await enqueue(request, made, origin)
     await announce(request, job)
     if unsuitable:
         await name_left_out(request, unsuitable)
@@ -357,13 +350,12 @@ async def hint(request: Request, prompt: str) -> None:
     )
 
 
-def _sent(attachment: Attachment, option: str, request: Request) -> SentFile:
-    return SentFile(address=attachment.url, what=_called(option, request))
-
-
-def _called(option: str, request: Request) -> str:
-    """Return the name of an option's file, in the language of the answer."""
-    return f"“{request.texts.pgettext('field', option)}”"
+def _sent(attachment: Attachment | None, option: str, request: Request) -> SentFile | None:
+    """Return the file of an option, which sentences call by the option's name."""
+    if attachment is None:
+        return None
+    called = f"“{request.texts.pgettext('field', option)}”"
+    return SentFile(address=attachment.url, what=called, size=attachment.size)
 
 
 async def suggest_keywords(request: Request, typed: str) -> list[app_commands.Choice[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import discord
@@ -19,9 +20,9 @@ from bot.front.recipes.options import Asked, may_expand, parse_by_any, reported_
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
 from bot.front.requests.defaults import name_left_out
+from bot.front.requests.given_pictures import Given, KeptPicture, check_lengths, made_with
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
 from bot.front.requests.recipe_form import as_in_imagine, in_time, mask_field, recipe_fields
-from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.request import Request
 from bot.front.uploads.messages import (
     MessagePicture,
@@ -120,18 +121,17 @@ async def _queued(
     """Return the stored job, and the preferences that do not suit it."""
     parent = _parent(request, offered, picture) if offered.job_id else None
     image = None if offered.job_id else picture.sent
-    sent = [file for file in (image, mask) if file is not None]
-    for file in sent:
-        if file.size is not None:
-            request.services.attachments.check(file.size, what=file.what)
-    origin = await accept(request, private=offered.private, files=1 if sent else 0, parent=parent)
-    if sent:
+    given = Given(init_image=image, mask_image=mask)
+    check_lengths(request, given)
+    origin = await accept(request, private=offered.private, files=given.files, parent=parent)
+    if given.sent:
         await check_caps(request, origin, recipe)
     asked, recipe, unsuitable = await filled(request, asked, recipe)
-    start = image or await _of_job(request, offered, picture)
+    if image is None:
+        given = replace(given, init_image=await _of_job(request, offered, picture))
     with of_message(picture.what):
-        async with started_from(request, recipe, asked, image=start, mask=mask) as started:
-            return await enqueue(request, started, origin), unsuitable
+        async with made_with(request, recipe, asked, given) as made:
+            return await enqueue(request, made, origin), unsuitable
 
 
 async def _of_job(request: Request, offered: MessagePictures, picture: MessagePicture) -> KeptPicture:

@@ -22,7 +22,7 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.moderators.moderate import who
 from bot.front.moderators.whose import BLOCK
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests.start_pictures import hash_sent
+from bot.front.requests.given_pictures import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import tile_of
 from bot.front.services.request import Request, Services, patiently

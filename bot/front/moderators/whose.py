@@ -25,7 +25,7 @@ from bot.front.gateway.command_tree import (
     make_menu,
 )
 from bot.front.moderators.moderate import who
-from bot.front.requests.start_pictures import clean_sent
+from bot.front.requests.given_pictures import clean_sent
 from bot.front.services.request import Request, patiently
 from bot.front.uploads.messages import (
     PICTURES,
@@ -220,7 +220,7 @@ def _certainty(match: Match, texts: Texts, *, certain: bool) -> str:
 
 def _parts(match: Match, texts: Texts, *, certain: bool) -> Iterator[str]:
     member = who(match.job.origin.user_id, texts)
-    if match.is_start:
+    if match.is_given:
         yield texts.gettext("{member} sent it to start from", member=member)
     else:
         yield texts.gettext(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.expansion import SIGNS
-from bot.domain.jobs import MAX_VARIANTS, Recipe
+from bot.domain.jobs import MASK, MAX_VARIANTS, SHOWING, Recipe
 from bot.domain.sizes import nearest_size
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.texts.markup import tidy
@@ -300,22 +300,29 @@ def _parts(text: str) -> list[str]:
     return text.replace(",", " ").casefold().replace("×", "x").replace("*", "x").split()
 
 
-def start_from(
-    recipe: Recipe, asked: Asked, offer: Offer, *, size: tuple[int, int], picture: str, mask: str | None
+def with_given(
+    recipe: Recipe,
+    asked: Asked,
+    offer: Offer,
+    *,
+    names: Mapping[str, str],
+    sizes: Mapping[str, tuple[int, int]],
 ) -> Recipe:
-    """Return `recipe` with the start picture `picture`, of this `size`, and the mask `mask`: names of files.
+    """Return `recipe` with the given pictures, whose files and sizes (width, height) are by field of `GIVEN`.
 
-    Without a size, the offered size nearest in shape is used. Without a strength it is 0.75, or 1 with a
-    mask.
+    Without a size, the offered size nearest in shape to the first picture is used. Without a strength that
+    of a start picture is 0.75, or 1 with a mask.
     """
+    size = next((sizes[field] for field in SHOWING if field in sizes), None)
+    if size is None:
+        return recipe
     width, height = nearest_size(size, offer) if asked.size is None else (recipe.width, recipe.height)
     strength = recipe.strength
-    if asked.strength is None:
-        strength = PICTURE_STRENGTH if mask is None else WHOLLY
-    started = replace(
-        recipe, init_image=picture, mask_image=mask, strength=strength, width=width, height=height
-    )
-    return with_second_pass(started, asked, offer)
+    if asked.strength is None and "init_image" in names:
+        strength = WHOLLY if MASK in names else PICTURE_STRENGTH
+    files: Mapping[str, Any] = names
+    made = replace(recipe, **files, strength=strength, width=width, height=height)
+    return with_second_pass(made, asked, offer)
 
 
 def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:

@@ -179,13 +179,13 @@ async def _hold(
 ) -> Hold | None:
     """Return why the pictures of a request are held, or None.
 
-    A rule's refusal can be appealed, unless the request has a start picture: its file is deleted with the
+    A rule's refusal can be appealed, unless the request has a given picture: its file is deleted with the
     refused request.
     """
     try:
         return await check_words(request, recipe) or await review_mode(request)
     except UserMistake as error:
-        appealable = error.message_id in APPEALABLE and not recipe.start_pictures
+        appealable = error.message_id in APPEALABLE and not recipe.given
         if appealable and not request.is_external:
             note, rule = request.services.store.appeals.note_refusal, str(error.details["rule"])[:MAX_RULE]
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
@@ -199,7 +199,7 @@ async def _hold(
 async def _joined(request: Request, recipe: Recipe) -> tuple[str | None, Recipe]:
     """Call `joined` if the channel may have a session; the store refuses the job if one was opened since."""
     standing = await request.standing()
-    if standing.in_session or recipe.start_pictures:  # files take a while, in which a session may open
+    if standing.in_session or recipe.given:  # files take a while, in which a session may open
         return await joined(request, recipe)
     return None, recipe
 

@@ -173,11 +173,11 @@ async def recipe_of(
     size: str = "",
     sampler: str = "",
 ) -> Recipe:
-    """Return the recipe of a form as it was filled in; an `earlier` recipe's start picture and mask stay.
+    """Return the recipe of a form as it was filled in; an `earlier` recipe's given pictures stay.
 
     Raises as `asked_in`.
     """
-    started = earlier is not None and earlier.init_image is not None
+    given: Mapping[str, Any] = {} if earlier is None else earlier.given
     asked, recipe = await asked_in(
         request,
         prompt=prompt,
@@ -185,14 +185,14 @@ async def recipe_of(
         settings=settings,
         chosen=chosen_in(size, sampler),
         earlier=earlier,
-        image=started,
-        mask=earlier is not None and earlier.mask_image is not None,
+        image="init_image" in given,
+        mask="mask_image" in given,
     )
-    if earlier is None or not started:
+    if earlier is None or not given:
         return recipe
     strength = earlier.strength if asked.strength is None else recipe.strength
     recipe = with_second_pass(recipe, asked, find_offer(recipe.model, request.services.offers))
-    return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
+    return replace(recipe, **given, strength=strength)
 
 
 async def asked_in(

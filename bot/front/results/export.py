@@ -271,7 +271,7 @@ def described(job: Job) -> dict[str, Any]:
         "clip_skip": recipe.clip_skip,
         "sampler": recipe.sampler.value,
         "loras": {lora.name: lora.weight for lora in recipe.loras},
-        "started_from": list(recipe.start_pictures),
+        "started_from": list(recipe.given.values()),
         "strength": recipe.strength,
         "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
@@ -327,7 +327,7 @@ def _time(at: float) -> str:
 
 
 def files_of(jobs: Sequence[Job], *, sent: Collection[str]) -> list[str]:
-    """Return the files of these jobs in their order: painted files, and start pictures in `sent`."""
+    """Return the files of these jobs in their order: painted files, and given pictures in `sent`."""
     return list(dict.fromkeys(name for job in jobs for name in (*_painted(job), *_started(job, sent))))
 
 
@@ -336,4 +336,4 @@ def _painted(job: Job) -> list[str]:
 
 
 def _started(job: Job, sent: Collection[str]) -> list[str]:
-    return [name for name in job.recipe.start_pictures if name in sent]
+    return [name for name in job.recipe.given.values() if name in sent]

@@ -13,6 +13,7 @@ from bot.front.answers.controls import Button, Form
 from bot.front.answers.modals import choice_field, modal, picture_field
 from bot.front.recipes.options import PICTURE_STRENGTH, WHOLLY, number_text
 from bot.front.recipes.settings_line import options_line, settings_of
+from bot.front.requests.given_pictures import Given, check_lengths, given_of, made_with
 from bot.front.requests.intake import (
     accept,
     announce,
@@ -30,7 +31,6 @@ from bot.front.requests.recipe_form import (
     recipe_fields,
     recipe_of,
 )
-from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.request import Request
 from bot.front.uploads.messages import SentFile
 from bot.texts.catalogue import Texts
@@ -141,13 +141,12 @@ async def remix_from(
 
     Without an `image` the start picture of the earlier result stays; its mask stays too without a `mask`.
     """
-    services, sent = request.services, [file for file in (image, mask) if file is not None]
-    for file in sent:
-        services.attachments.check(file.size or 0, what=file.what)
+    given = Given(init_image=image, mask_image=mask)
+    check_lengths(request, given)
     parent, privately = _parent(request, job_id, target)
-    origin = await accept(request, private=privately, files=1 if sent else 0, parent=parent)
+    origin = await accept(request, private=privately, files=given.files, parent=parent)
     earlier = (await repeatable(request, job_id, privately=privately, deleted=True)).recipe
-    start = image or _start_of(earlier)
+    given = _with_earlier(given, earlier)
     asked, recipe = await asked_in(
         request,
         prompt=prompt,
@@ -155,23 +154,22 @@ async def remix_from(
         settings=settings if strength == USUAL else f"{STRENGTH} {strength}, {settings}",
         chosen={} if image else {"size": f"{earlier.width}x{earlier.height}"},
         earlier=earlier,
-        image=start is not None,
+        image=given.init_image is not None,
         mask=mask is not None,
     )
-    if start is None:
-        job = await enqueue(request, recipe, origin)
-    else:
+    if given.sent:
         await check_caps(request, origin, recipe)
-        async with started_from(request, recipe, asked, image=start, mask=mask) as started:
-            job = await enqueue(request, started, origin)
+    async with made_with(request, recipe, asked, given) as made:
+        job = await enqueue(request, made, origin)
     await announce(request, job)
 
 
-def _start_of(recipe: Recipe) -> KeptPicture | None:
-    if recipe.init_image is None:
-        return None
-    size = recipe.width, recipe.height
-    return KeptPicture(name=recipe.init_image, size=size, mask=recipe.mask_image)
+def _with_earlier(given: Given, recipe: Recipe) -> Given:
+    """Return the given pictures, and those of the earlier recipe for which none was sent."""
+    earlier = given_of(recipe)
+    if given.init_image is not None:  # the earlier mask was drawn for another picture
+        earlier = replace(earlier, mask_image=None)
+    return replace(earlier, **given.sent)
 
 
 def _parent(request: Request, job_id: str, target: str | None) -> tuple[Parent, bool]:

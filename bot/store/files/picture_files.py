@@ -95,14 +95,11 @@ class Files(Verbs):
         look = sa.select(images.c.artifact).where(images.c.job_id == job_id, images.c.index == index)
         return await self._scalar(look)
 
-    async def starts(self, job_id: str) -> tuple[str | None, str | None] | None:
-        """Return the names of a job's start picture and mask; None for a job that is gone."""
+    async def given(self, job_id: str) -> dict[str, str] | None:
+        """Return the names of a job's given pictures, as `Recipe.given`; None for a job that is gone."""
         look = sa.select(jobs.c.recipe).where(jobs.c.id == job_id)
         row = await self._row(look)
-        if row is None:
-            return None
-        recipe = recipe_from(row.recipe)
-        return recipe.init_image, recipe.mask_image
+        return None if row is None else recipe_from(row.recipe).given
 
     async def replace(self, name: str, other: str) -> None:
         """Make every job that names a lost file name the `other` instead; results that show it become due."""

@@ -25,8 +25,8 @@ from bot.domain.jobs import Job, Showing
 from bot.store.database.database import Verbs, add_new, count_of
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.hashes import (
+    FIRST_GIVEN,
     MOST_CANDIDATES,
-    START,
     Blocked,
     band_values,
     blocked_from,
@@ -43,7 +43,7 @@ MAX_BLOCKED = 2000  # pictures of one server
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A picture of `job` at this distance: its image at `index`, or the picture that it started from."""
+    """A picture of `job` at this distance: its image at `index`, or a picture that was given with it."""
 
     job: Job
     index: int
@@ -51,9 +51,9 @@ class Match:
     distance: int
 
     @property
-    def is_start(self) -> bool:
-        """Whether the person sent the picture, and the job started from it."""
-        return self.index == START
+    def is_given(self) -> bool:
+        """Whether the person sent the picture with the job."""
+        return self.index <= FIRST_GIVEN
 
 
 class Known(Verbs):
@@ -98,10 +98,10 @@ class Known(Verbs):
         return await self._scalar(sa.select(images.c.id).where(here).limit(1)) is not None
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
-        """Return the pictures of a job of a server, in order, without the one that it started from."""
+        """Return the pictures of a job of a server, in order, without those that were given with it."""
         column = picture_hashes.c
         look = sa.select(*_columns(picture_hashes)).where(
-            column.job_id == job_id, column.guild_id == guild_id, column.index != START
+            column.job_id == job_id, column.guild_id == guild_id, column.index > FIRST_GIVEN
         )
         async with self._database.read() as connection:
             rows = list(await connection.execute(look.order_by(column.index)))
@@ -203,7 +203,7 @@ async def _painted(connection: AsyncConnection, places: Sequence[int], number: i
         return False
     column = picture_hashes.c
     near = await near_rows(connection, column.id, places, number, LIKELY_DISTANCE)
-    found = column.id.in_([row_id for row_id, _ in near]) & (column.index != START)
+    found = column.id.in_([row_id for row_id, _ in near]) & (column.index > FIRST_GIVEN)
     return await connection.scalar(sa.select(column.id).where(found).limit(1)) is not None
 
 

@@ -176,7 +176,7 @@ def _showing(image: ImageRecord, before: Origin, origin: Origin, hold: Hold | No
 async def _use_files(
     connection: AsyncConnection, job_id: str, parent: Job, shown: Sequence[ImageRecord], *, now: float
 ) -> None:
-    starts = sorted(set(parent.recipe.start_pictures))
+    starts = sorted(set(parent.recipe.given.values()))
     for name in starts:
         source = await source_of(connection, name, repeats=True)
         values = {"job_id": job_id, "artifact": name, "source": source}

@@ -435,7 +435,7 @@ class Adding:
             for tag, share in zip(tags, shares, strict=True)
         ]
         await _add_images(connection, job_id, wanted.recipe, rows)
-        if names := set(wanted.recipe.start_pictures):
+        if names := set(wanted.recipe.given.values()):
             for name in sorted(names):
                 repeats = "seed_sequence" in wanted.place or await self._is_lent(connection, name)
                 source = await source_of(connection, name, repeats=repeats)

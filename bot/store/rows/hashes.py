@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from bot.store.rows.audit import EVERYWHERE
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from bot.store.tables.queue import OWN, images, jobs, start_pictures
 
-START = -1  # in place of an image's index
+FIRST_GIVEN = -1  # in place of an image's index; those of further given pictures are below it
 MOST_CANDIDATES = 5000  # rows read for each band
 PLACES_AT_ONCE = 100  # servers searched by one statement
 
@@ -40,10 +40,13 @@ class Blocked:
 
 @dataclass(frozen=True, kw_only=True)
 class Hashes:
-    """The hashes of a finished image and of the picture it started from, as far as they are known."""
+    """The hashes of a finished image, and of its given pictures by the names of their files.
+
+    As far as they are known.
+    """
 
     result: int | None = None
-    start: int | None = None
+    given: Mapping[str, int] = field(default_factory=dict)
 
 
 NO_HASHES = Hashes()
@@ -52,15 +55,16 @@ NO_HASHES = Hashes()
 async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, hashes: Hashes) -> None:
     """Store the hashes of a finished image, in the transaction of its end.
 
-    The hash of a start picture is stored once for all images of the job, if the job's person sent it.
+    The hash of a given picture is stored once for all images of the job, if the job's person sent it.
     """
     if hashes == NO_HASHES:
         return
     look = sa.select(images.c.index.label("number"), jobs.c.guild_id).join(jobs)
     row = (await connection.execute(look.where(images.c.id == image_id, jobs.c.id == job_id))).one()
     found = {row.number: hashes.result}
-    if hashes.start is not None and await _sent_it(connection, job_id):
-        found[START] = hashes.start
+    sent = await _sent(connection, job_id) if hashes.given else set()
+    own = [number for name, number in hashes.given.items() if name in sent]
+    found |= {FIRST_GIVEN - place: number for place, number in enumerate(own)}
     await _store(connection, job_id, row.guild_id or 0, found)
 
 
@@ -102,9 +106,10 @@ async def blocking(connection: AsyncConnection, guild_id: int | None, number: in
     return blocked_from((await connection.execute(look.limit(1))).one())
 
 
-async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:
+async def _sent(connection: AsyncConnection, job_id: str) -> set[str]:
+    """Return the files that the job's person sent with it."""
     own = (start_pictures.c.job_id == job_id) & (start_pictures.c.source == OWN)
-    return await connection.scalar(sa.select(start_pictures.c.job_id).where(own).limit(1)) is not None
+    return set(await connection.scalars(sa.select(start_pictures.c.artifact).where(own)))
 
 
 async def _store(

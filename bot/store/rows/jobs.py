@@ -14,7 +14,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.channels import ChannelKind
 from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
-from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
+from bot.domain.jobs import (
+    GIVEN,
+    Descent,
+    ImageRecord,
+    Job,
+    Notes,
+    Origin,
+    Parent,
+    Recipe,
+    Showing,
+    Showings,
+    State,
+)
 from bot.domain.levels import Level
 from bot.store.database.database import of_row
 from bot.store.tables.queue import images, jobs
@@ -42,7 +54,7 @@ DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Rec
 """The default values of a recipe, by name. Rows leave them out, so no later version may change them."""
 
 
-_WORDS = frozenset({"prompt", "negative_prompt", "init_image", "mask_image", "loras", "style"})
+_WORDS = frozenset({"prompt", "negative_prompt", "loras", "style", *GIVEN})
 
 
 async def check_readable(connection: AsyncConnection, job_id: str) -> None:

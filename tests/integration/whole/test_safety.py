@@ -211,6 +211,6 @@ async def test_an_unfit_start_picture_fails_the_request_before_anything_is_paint
     [start] = [
         match
         for match in await classified.store.known.whose(GUILD_ID, hash_of(PIL.Image.open(file)), limit=5)
-        if match.is_start
+        if match.is_given
     ]
     assert start.job.id == newest.id

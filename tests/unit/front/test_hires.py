@@ -13,7 +13,7 @@ from recipes import RECIPE, job_of, recipe
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
-from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
+from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, with_given
 from bot.front.recipes.variations import enlarged, varied, varied_near
 from bot.store.rows.jobs import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
@@ -105,7 +105,9 @@ def test_a_start_picture_without_a_size_decides_the_size_of_both_passes() -> Non
     asked = Asked(prompt="a bird", hires="2x", image=True)
     plain = parse(asked, [OFFER])
     assert plain.second_pass is None
-    started = start_from(plain, asked, OFFER, size=(3000, 2000), picture="aa/a.png", mask=None)
+    started = with_given(
+        plain, asked, OFFER, names={"init_image": "aa/a.png"}, sizes={"init_image": (3000, 2000)}
+    )
     assert (started.width, started.height) == (768, 512)
     assert started.second_pass is not None
     assert started.picture_size == (1536, 1024)

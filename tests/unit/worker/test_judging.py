@@ -16,7 +16,6 @@ from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules
 from bot.worker.judging import Judging
 from sdjax_engine.engine import Engine
-from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import Image, PictureScores
 
 SHOW, SPOILER, HOLD, WITHHOLD = Showing
@@ -31,7 +30,7 @@ CLAIM = Claim(
     job_id="a",
     request=RECIPE.request(0),
     steps=20,
-    init_image="aa/start.png",
+    given={"init_image": "aa/start.png"},
     guild_id=21,
     fencing_token=1,
     expires_at=0.0,
@@ -59,8 +58,7 @@ def scores(label: str) -> PictureScores:
     return PictureScores(labels=LABELS, probabilities=tuple(float(each == label) for each in LABELS))
 
 
-def start() -> Fitted:
-    return Fitted(pixels=np.zeros((8, 8, 3), np.uint8), mask=np.ones((8, 8), np.bool_))
+START = {"aa/start.png": np.zeros((8, 8, 3), np.uint8)}
 
 
 def judging(engine: Engines) -> Judging:
@@ -88,18 +86,18 @@ def test_nothing_is_held_where_there_are_no_moderators() -> None:
 async def test_a_start_picture_is_judged_once_for_all_images_of_its_job() -> None:
     engine = Engines()
     judge = judging(engine)
-    assert [await judge.judge_start(CLAIM, start()) for _ in range(3)] == [SHOW] * 3
+    assert [await judge.judge_given(CLAIM, START) for _ in range(3)] == [SHOW] * 3
     assert engine.asked == 1
-    assert await judge.judge_start(CLAIM, None) is SHOW
-    assert await judging(Engines("bad", classifies=False)).judge_start(CLAIM, start()) is SHOW
+    assert await judge.judge_given(CLAIM, {}) is SHOW
+    assert await judging(Engines("bad", classifies=False)).judge_given(CLAIM, START) is SHOW
 
 
 async def test_an_unfit_start_picture_is_refused_and_a_held_one_has_its_results_held() -> None:
-    assert await judging(Engines("bad")).judge_start(CLAIM, start()) is HOLD
-    assert await judging(Engines("mild")).judge_start(CLAIM, start()) is SHOW
+    assert await judging(Engines("bad")).judge_given(CLAIM, START) is HOLD
+    assert await judging(Engines("mild")).judge_given(CLAIM, START) is SHOW
     strict = replace(CLAIM, showings=(SHOW, WITHHOLD, WITHHOLD))
     with pytest.raises(StartRefused) as refused:
-        await judging(Engines("bad")).judge_start(strict, start())
+        await judging(Engines("bad")).judge_given(strict, START)
     assert refused.value.failure == "start_unfit"
 
 

@@ -12,9 +12,9 @@ from recipes import recipe
 from bot.domain.errors import MissingArtifact
 from bot.domain.file_states import LostFile, Painter
 from bot.worker import repaint
+from bot.worker.given_pictures import GivenPictures
 from bot.worker.model_use import ModelUse
 from bot.worker.repaint import Repaint
-from bot.worker.start_pictures import StartPictures
 
 
 class LostFiles:
@@ -54,7 +54,7 @@ async def test_an_unexpected_error_with_one_file_stops_neither_the_loop_nor_anot
     artifacts: Any = NoFiles()
     running = asyncio.create_task(
         Repaint(
-            *(engine, store, artifacts), models=ModelUse(), starts=StartPictures(), retry_seconds=0.0
+            *(engine, store, artifacts), models=ModelUse(), given=GivenPictures(), retry_seconds=0.0
         ).run()
     )
     async with asyncio.timeout(20):
