@@ -27,6 +27,7 @@ from verb_meter import Meter, public_verbs
 from bot.domain.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Descent, Parent, Showing, State
+from bot.domain.levels import Level
 from bot.domain.outbox import Outgoing
 from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.membership.processes import Process, Processes
@@ -137,8 +138,20 @@ class Life:
             await verb(self.waits(3), BY)
         await self.store.queue.attempts(self.done)
         await messages.waiting()
-        for search in (Search(words="zebra"), Search(guild_id=SERVER, model="other"), Search(user_id=PERSON)):
-            await self.store.gallery.find(search, after=self.done, limit=25)
+        unread = frozenset({5})  # a channel without any request
+        for search in (
+            Search(words="zebra"),
+            Search(guild_id=SERVER, model="other"),
+            Search(guild_id=SERVER, public=True, channels=unread),
+            Search(user_id=PERSON),
+            Search(user_id=PERSON, guild_id=5, since=NOW - 200 * DAY, until=NOW - 190 * DAY),
+            Search(seed=5, level=Level.MILD, since=NOW - 200 * DAY),
+            Search(guild_id=SERVER, until=NOW - 100 * DAY, level=Level.EXTREME),
+            Search(starred_by=OTHER),
+            Search(starred_by=OTHER, guild_id=SERVER, until=NOW - 200 * DAY, level=Level.MILD),
+        ):
+            for after in ("", self.done):
+                await self.store.gallery.find(search, after=after, limit=25)
         await self.store.gallery.asked(SERVER, since=NOW - DAY, limit=2000)
         for message in await messages.unsent(Outgoing.RESULT, limit=50):
             await messages.send_now(message.id)

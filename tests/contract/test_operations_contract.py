@@ -11,7 +11,8 @@ from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.domain.errors import StaleLease, UnknownJob, UserMistake
-from bot.domain.jobs import State
+from bot.domain.jobs import Notes, Showing, State
+from bot.domain.levels import Level
 from bot.domain.outbox import Outgoing
 from bot.store import Store
 from bot.store.operations import gallery
@@ -238,10 +239,11 @@ async def test_unsent_messages_are_counted_and_can_be_sent_at_once(store: Store,
 
 
 async def painted(store: Store, number: int, **values: Any) -> str:
-    prompt, model = values.pop("prompt", "a cat"), values.pop("model", "demo")
-    job = await store.jobs.enqueue(recipe(prompt=prompt, model=model), origin(number, **values))
+    notes = values.pop("notes", None)
+    asked = recipe(**{name: values.pop(name) for name in ("prompt", "model", "seed") if name in values})
+    job = await store.jobs.enqueue(asked, origin(number, **values))
     (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
-    await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+    await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0, notes=notes)
     return job.id
 
 
@@ -297,3 +299,53 @@ async def test_the_gallery_finds_by_words_person_server_and_model(store: Store) 
     assert await ids(words="zebra") == set()
     await store.deliveries.delete_result(blue, user_id=None)
     assert await ids(user_id=1) == set()
+
+
+async def test_the_gallery_finds_by_seed_level_day_and_star(store: Store, clock: Clock) -> None:
+    days = [clock.now + 86_400 * day for day in range(3)]
+    mild, first = Notes(level=Level.MILD), await painted(store, 1, seed=7, user_id=1)
+    clock.now = days[1]
+    second = await painted(store, 2, seed=8, user_id=1, notes=mild)
+    clock.now = days[2]
+    third = await painted(store, 3, seed=7, user_id=2, notes=mild)
+
+    async def ids(**values: Any) -> list[str]:
+        return [job.id for job in (await store.gallery.find(Search(**values), limit=9)).jobs]
+
+    assert await ids(seed=7) == [third, first]
+    assert await ids(seed=9) == []
+    assert await ids(level=Level.MILD) == [third, second]
+    assert await ids(level=Level.NONE) == [first]
+    assert await ids(level=Level.MILD, seed=8, user_id=1) == [second]
+    assert await ids(since=days[1]) == [third, second]
+    assert await ids(since=days[1], until=days[2], user_id=1) == [second]
+    assert await ids(until=days[1], guild_id=21) == [first]
+    for job_id in (first, third):
+        await store.favourites.add(5, job_id)
+    assert await ids(starred_by=5) == [third, first]
+    assert await ids(starred_by=5, user_id=2, since=days[2]) == [third]
+    assert await ids(starred_by=6) == []
+    page = await store.gallery.find(Search(starred_by=5), limit=1)
+    assert [
+        job.id for job in (await store.gallery.find(Search(starred_by=5), after=page.further, limit=1)).jobs
+    ] == [first]
+
+
+async def test_no_picture_that_is_held_is_found_by_its_seed(store: Store) -> None:
+    await store.jobs.enqueue(recipe(seed=7), origin(1))
+    (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/1.png", seconds=1.0, showing=Showing.HOLD)
+    assert (await store.gallery.find(Search(seed=7), limit=9)).jobs == ()
+
+
+async def test_a_search_ends_where_no_row_fits_and_goes_on_after_what_it_has_read(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gallery, "SEARCHED", 2)
+    monkeypatch.setattr(gallery, "CHUNK", 1)
+    ids = []
+    for number in range(1, 5):
+        clock.now += 1
+        ids.append(await painted(store, number, private=number > 1))
+    page = await store.gallery.find(Search(public=True), limit=9)
+    assert (page.jobs, page.further) == ((), ids[2])

@@ -11,12 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.channels import ChannelKind
 from bot.domain.holds import Cause, Outcome
-from bot.domain.jobs import Job, State
+from bot.domain.jobs import ImageRecord, Job, Showing, State
+from bot.domain.levels import Level
 from bot.store.database.database import Verbs
 from bot.store.queue.copies import no_copy
 from bot.store.queue.search import CHUNK, SEARCHED, has_words, words_of
-from bot.store.rows.jobs import among, load_jobs
-from bot.store.tables.queue import jobs
+from bot.store.rows.jobs import load_jobs
+from bot.store.tables.queue import favourites, images, jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,9 @@ class Search:
     """What is looked for: all words in the prompt, one person's, one server's, of one model.
 
     `public` requests are those whose answer others saw too. With `channels`, only those of these channels
-    are found that neither an age restriction nor a rule on words keeps from members.
+    are found that neither an age restriction nor a rule on words keeps from members. `seed` and `level` are
+    those of one picture of the request, which ended from `since` on and before `until`. `starred_by` is a
+    person who marked the request, or a copy of it, with a star.
     """
 
     words: str = ""
@@ -33,6 +36,15 @@ class Search:
     model: str = ""
     public: bool = False
     channels: frozenset[int] | None = None
+    seed: int | None = None
+    level: Level | None = None
+    since: float | None = None
+    until: float | None = None
+    starred_by: int | None = None
+
+    def has(self, image: ImageRecord) -> bool:
+        """Return whether a picture has the seed and the level that are looked for."""
+        return self.seed in (None, image.seed) and self.level in (None, image.notes.level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,19 +91,20 @@ class Gallery(Verbs):
     async def find(self, search: Search, *, after: str = "", limit: int) -> Found:
         """Return the first finished jobs that fit, the newest first, or those after the job `after`.
 
-        Copies and deleted results are left out. One search reads at most SEARCHED jobs, and may go on after
-        them.
+        Copies are left out where no star is looked for, deleted results always. One search reads at most
+        SEARCHED jobs, and may go on after them.
         """
-        # One person's jobs have an index in the order of requests, all others in the order of ends.
-        key = jobs.c.finished_at if search.user_id is None else jobs.c.interaction_id
-        look = sa.select(jobs.c.id, jobs.c.recipe, key.label("key")).where(*_conditions(search))
+        key: sa.ColumnElement[Any] = jobs.c.finished_at
+        if search.starred_by is not None:
+            key = key + 0  # no index on it: a person's stars are few, and are all read
+        recipe = sa.case((sa.and_(*_conditions(search)), jobs.c.recipe))
+        look = sa.select(jobs.c.id, recipe.label("recipe"), key.label("key")).where(*_bounds(search, key))
         async with self._database.read(much=True) as connection:
-            first = await _key_of(connection, key, after) if after else None
+            bound = await _start(connection, key, after, search.until)
             found: list[Job] = []
             further = ""
-            bound = None if first is None else sa.tuple_(key, jobs.c.id) < first
             for _ in range(SEARCHED // CHUNK):
-                part = look if bound is None else look.where(bound)
+                part = look.where(bound)
                 rows = list(
                     await connection.execute(part.order_by(key.desc(), jobs.c.id.desc()).limit(CHUNK))
                 )
@@ -109,13 +122,25 @@ class Gallery(Verbs):
         return Found(jobs=tuple(found), further=further)
 
 
+def _bounds(search: Search, key: sa.ColumnElement[Any]) -> list[sa.ColumnElement[bool]]:
+    """Return what an index serves. All else is asked of the rows that one search reads, so that it ends."""
+    bounds: list[sa.ColumnElement[bool]] = [jobs.c.finished_at.is_not(None)]
+    if search.starred_by is not None:
+        starred = sa.select(favourites.c.job_id).where(favourites.c.user_id == search.starred_by)
+        bounds.append(jobs.c.id.in_(starred))
+    elif search.user_id is not None:
+        bounds.append(jobs.c.user_id == search.user_id)
+    elif search.guild_id is not None:
+        bounds.append(jobs.c.guild_id == search.guild_id)
+    if search.since is not None:
+        bounds.append(key >= search.since)
+    return bounds
+
+
 def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
-    conditions = [
-        among(jobs, State.DONE),
-        jobs.c.finished_at.is_not(None),
-        jobs.c.deleted_at.is_(None),
-        no_copy(),
-    ]
+    conditions = [jobs.c.state == State.DONE, jobs.c.deleted_at.is_(None)]
+    if search.starred_by is None:
+        conditions.append(no_copy())
     if search.user_id is not None:
         conditions.append(jobs.c.user_id == search.user_id)
     if search.guild_id is not None:
@@ -127,16 +152,31 @@ def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
         conditions.append(jobs.c.channel_kind != ChannelKind.AGE_RESTRICTED.value)
         shown = jobs.c.ruling.in_([outcome.value for outcome in Outcome if outcome.shows])
         conditions.append(jobs.c.hold.is_(None) | (jobs.c.hold != Cause.RULE.value) | shown)
+    pictures = [images.c.job_id == jobs.c.id, images.c.showing.in_([Showing.SHOW, Showing.SPOILER])]
+    if search.seed is not None:
+        pictures.append(images.c.seed == search.seed)
+    if search.level is not None:
+        level = sa.func.coalesce(images.c.notes["level"].as_string(), Level.NONE.value)
+        pictures.append(level == search.level.value)
+    if search.seed is not None or search.level is not None:
+        # A count, because PostgreSQL would make `exists` a hash table of all images.
+        conditions.append(sa.select(sa.func.count()).where(*pictures).scalar_subquery() > 0)
     return conditions
 
 
 def _fits(recipe: Any, search: Search) -> bool:
     if not isinstance(recipe, Mapping):
-        return False  # of a version that this one cannot read
+        return False  # one that fits not, or of a version that this one cannot read
     fits = not search.model or recipe.get("model") == search.model
     return fits and has_words(str(recipe.get("prompt", "")), words_of(search.words))
 
 
-async def _key_of(connection: AsyncConnection, key: sa.Column[Any], job_id: str) -> sa.Tuple | None:
-    row = (await connection.execute(sa.select(key.label("key")).where(jobs.c.id == job_id))).one_or_none()
-    return None if row is None or row.key is None else sa.tuple_(row.key, job_id)
+async def _start(
+    connection: AsyncConnection, key: sa.ColumnElement[Any], after: str, until: float | None
+) -> sa.ColumnElement[bool]:
+    """Return the bound where the search begins: one, because SQLite searches its index by one of two."""
+    look = sa.select(key.label("key")).where(jobs.c.id == after)
+    at = (await connection.execute(look)).scalar_one_or_none() if after else None
+    if at is not None and (until is None or at < until):
+        return sa.tuple_(key, jobs.c.id) < sa.tuple_(at, after)
+    return sa.true() if until is None else key < until

@@ -126,6 +126,9 @@ sa.Index(
     sqlite_where=ENDED,
     postgresql_where=ENDED,
 )
+sa.Index(
+    "ix_jobs_ended_of_person", jobs.c.user_id, jobs.c.finished_at, sqlite_where=ENDED, postgresql_where=ENDED
+)
 
 images = sa.Table(
     "images",

@@ -30,6 +30,7 @@ CREATE TABLE jobs (
 );
 CREATE INDEX ix_jobs_finished_at ON jobs (finished_at);
 CREATE INDEX ix_jobs_front_state ON jobs (front, state);
+CREATE INDEX ix_jobs_ended_of_person ON jobs (user_id, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_jobs_ended_of_server ON jobs (guild_id, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_jobs_message_id ON jobs (message_id);
 CREATE INDEX ix_jobs_parent_id ON jobs (parent_id);
