@@ -27,6 +27,7 @@ from sdjax_engine.models.kinds import KINDS
 
 NO_VALUES: Config = MappingProxyType({})
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+HEADER_START = b"{"
 POINTER_START = b"version https://git-lfs"
 LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
 NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
@@ -111,7 +112,8 @@ def check_start(file: Path) -> None:
         raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
     if not start:
         raise UnreadableCheckpoint(f"{file} is empty, and so not a whole safetensors file.")
-    if start.startswith(PICKLE_STARTS):
+    # The length of a header may begin with a pickle's bytes; the header itself begins at the ninth byte.
+    if start.startswith(PICKLE_STARTS) and not start.startswith(HEADER_START, 8):
         raise UnreadableCheckpoint(f"{file} is a pickle, and {WHY_NO_PICKLES}.")
     if start.startswith(POINTER_START):
         raise UnreadableCheckpoint(

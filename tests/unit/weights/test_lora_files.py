@@ -269,6 +269,16 @@ def test_a_file_of_another_kind_is_refused(content: bytes, reason: str, tmp_path
         read_lora(tmp_path / "lora.safetensors", SHAPES)
 
 
+@pytest.mark.parametrize("start", [b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"])
+def test_a_file_whose_length_of_the_header_begins_like_a_pickle_is_read(start: bytes, tmp_path: Path) -> None:
+    file, wanted = tmp_path / "lora.safetensors", int.from_bytes(start, "little")
+    save_file(dict(kohya()), file, metadata={"note": ""})
+    length = int.from_bytes(file.read_bytes()[:8], "little")
+    save_file(dict(kohya()), file, metadata={"note": "-" * (wanted - length)})
+    assert file.read_bytes().startswith(start)
+    assert read_lora(file, SHAPES).layers
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableCheckpoint, match=r"There is no LoRA file .*nowhere\.safetensors"):
         read_lora(tmp_path / "nowhere.safetensors", SHAPES)
