@@ -8,6 +8,7 @@ from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.precision import Precisions
 from sdjax_engine.families.stable_diffusion.control import control_of
 from sdjax_engine.families.stable_diffusion.denoiser import UNetDenoiser
 from sdjax_engine.families.stable_diffusion.latents import Vae, latents_of
@@ -81,9 +82,11 @@ class StableDiffusion:
         """Return the scheduler's settings that the pipeline overrides."""
         return CORRECTIONS.get(pipeline, {})
 
-    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
+    def defaults(
+        self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
+    ) -> tuple[int, float]:
         """Return the defaults of the reference's calls."""
-        del scheduler_config
+        del index, scheduler_config
         return next(defaults for name, defaults in DEFAULTS.items() if pipeline.startswith(name))
 
     def networks(self, parts: Parts, offer: Offer) -> Networks:
@@ -126,8 +129,7 @@ class StableDiffusion:
             denoiser=denoiser,
             autoencoder=Vae(
                 component=VAE,
-                blueprint=vae.blueprint,
-                in_float32=vae.in_float32,
+                network=Precisions.of(vae),
                 scaling_factor=float(vae.config["scaling_factor"]),
             ),
             latents=latents,

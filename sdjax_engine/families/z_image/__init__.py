@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.families.chat_texts import ChatTexts
 from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.precision import Precisions
 from sdjax_engine.families.z_image import names
 from sdjax_engine.families.z_image.denoiser import ZImageDenoiser
 from sdjax_engine.families.z_image.latents import ShiftedVae, latents_of
-from sdjax_engine.families.z_image.text import ChatTexts
+from sdjax_engine.families.z_image.text import encoded
 from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.request import Offer
 
@@ -85,9 +87,11 @@ class ZImage:
         del pipeline
         return SCHEDULE
 
-    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
+    def defaults(
+        self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
+    ) -> tuple[int, float]:
         """Return the few steps without guidance of the distilled checkpoint, or the reference's defaults."""
-        del pipeline
+        del pipeline, index
         return TURBO if (scheduler_config.get("shift") or 1.0) <= TURBO_SHIFT else BASE
 
     def networks(self, parts: Parts, offer: Offer) -> Networks:
@@ -101,12 +105,12 @@ class ZImage:
                 blueprint=encoder.blueprint,
                 tokenizer=tokenizer,
                 known_words=parts.known_words,
+                encoded=encoded,
             ),
             denoiser=ZImageDenoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
             autoencoder=ShiftedVae(
                 component=VAE,
-                blueprint=vae.blueprint,
-                in_float32=vae.in_float32,
+                network=Precisions.of(vae),
                 scaling_factor=float(vae.config["scaling_factor"]),
                 shift_factor=float(vae.config["shift_factor"] or 0),
             ),

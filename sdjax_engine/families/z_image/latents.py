@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sdjax_engine.families.family import Blueprint, Latents, Parameters
+from sdjax_engine.families.family import Latents, Parameters
+from sdjax_engine.families.precision import Precisions
 
 # Rows are red, green and blue of each channel and, last, of zero latents, from -1 to 1, as ComfyUI has them.
 COLOURS = (
@@ -52,24 +53,19 @@ class ShiftedVae:
     """The autoencoder; the transformer's latents are its own less `shift_factor`, times `scaling_factor`."""
 
     component: str
-    blueprint: Blueprint = field(repr=False)
-    in_float32: Blueprint = field(repr=False)
+    network: Precisions
     scaling_factor: float
     shift_factor: float
 
     def encode(self, parameters: Parameters, picture: jax.Array, noise: jax.Array) -> jax.Array:
         """Return latents drawn from the encoder's distribution."""
-        moments = self.blueprint.module(parameters).encode(picture)
+        moments = self.network.module(parameters).encode(picture)
         mean, log_variance = (each.astype(jnp.float32) for each in moments)
         drawn: jax.Array = mean + jnp.exp(0.5 * log_variance) * noise
         return (drawn - self.shift_factor) * self.scaling_factor
 
     def decode(self, parameters: Parameters, latents: jax.Array, *, in_float32: bool) -> jax.Array:
         """Return the picture from -1 to 1."""
-        if in_float32:
-            enlarged = {key: array.astype(jnp.float32) for key, array in parameters.items()}
-            autoencoder = self.in_float32.module(enlarged)
-        else:
-            autoencoder = self.blueprint.module(parameters)
+        autoencoder = self.network.module(parameters, in_float32=in_float32)
         picture: jax.Array = autoencoder.decode(latents / self.scaling_factor + self.shift_factor)
         return picture
