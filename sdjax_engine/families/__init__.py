@@ -6,10 +6,11 @@ Everything outside this folder sees a family through the protocols of `family.py
 from __future__ import annotations
 
 from sdjax_engine.families.family import Family
+from sdjax_engine.families.flux2_klein import Flux2Klein
 from sdjax_engine.families.stable_diffusion import StableDiffusion
 from sdjax_engine.families.z_image import ZImage
 
-FAMILIES: tuple[Family, ...] = (StableDiffusion(), ZImage())
+FAMILIES: tuple[Family, ...] = (StableDiffusion(), ZImage(), Flux2Klein())
 """All families; the first that knows a checkpoint reads it."""
 
 

@@ -346,8 +346,13 @@ class Family(Protocol):
     def corrections(self, pipeline: str) -> Mapping[str, Any]:
         """Return the values of scheduler_config.json that the reference's class decides by itself."""
 
-    def defaults(self, pipeline: str, scheduler_config: Mapping[str, Any]) -> tuple[int, float]:
-        """Return the steps and the guidance that a checkpoint is painted with unless told otherwise."""
+    def defaults(
+        self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
+    ) -> tuple[int, float]:
+        """Return the steps and the guidance that a checkpoint is painted with unless told otherwise.
+
+        `index` is what model_index.json says besides the components.
+        """
 
     def networks(self, parts: Parts, offer: Offer) -> Networks:
         """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""

@@ -240,6 +240,21 @@ def settle_qwen3_config(config: Config) -> dict[str, Any]:
     return values
 
 
+SIDE_BY_SIDE = (9, 18, 27)
+"""The layers of a `Qwen3States` whose states are its encoding."""
+
+
+def settle_qwen3_states_config(config: Config) -> dict[str, Any]:
+    """Return the values that a `Qwen3States` is built from; raises UnreadableCheckpoint.
+
+    The reference norms the states after the last layer, so that there must be one more.
+    """
+    values = settle_qwen3_config({**config, "depth": None})
+    if values["num_hidden_layers"] <= SIDE_BY_SIDE[-1]:
+        refuse(LANGUAGE_MODEL, [f"num_hidden_layers={values['num_hidden_layers']}"])
+    return values | {"depth": SIDE_BY_SIDE[-1]}
+
+
 OF_LAYER = re.compile(r"layers\.(\d+)\..*")
 
 

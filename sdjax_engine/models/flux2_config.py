@@ -57,7 +57,7 @@ def settle_flux2_config(config: Config) -> dict[str, Any]:
     even = fits and not any(axis % 2 for axis in axes) and sum(axes) == values["attention_head_dim"]
     refuse(FLUX2, [] if even else [f"axes_dims_rope={quoted(axes)}"])
     refuse(FLUX2, [] if out in {None, values["in_channels"]} else [f"out_channels={quoted(out)}"])
-    return values
+    return values | {"guidance_embeds": False}
 
 
 AUTOENCODER_FLUX2 = "AutoencoderKLFlux2"

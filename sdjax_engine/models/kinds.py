@@ -15,6 +15,7 @@ from sdjax_engine.models.config import (
     settle_autoencoder_tiny_config,
     settle_projected_text_config,
     settle_qwen3_config,
+    settle_qwen3_states_config,
     settle_safety_checker_config,
     settle_text_config,
     settle_vae_config,
@@ -22,6 +23,7 @@ from sdjax_engine.models.config import (
     settle_z_image_config,
 )
 from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
+from sdjax_engine.models.flux2_config import settle_flux2_config, settle_flux2_vae_config
 from sdjax_engine.models.unet_config import settle_unet_config
 
 Config = Mapping[str, Any]
@@ -89,7 +91,14 @@ KINDS: Mapping[str, Kind] = {
     ),
     "ViTForImageClassification": Kind(module="vit", settle=settle_vit_config, today=without("vit.pooler.")),
     "Qwen3Model": Kind(module="qwen3", settle=settle_qwen3_config, today=current_qwen3_name),
+    "Qwen3States": Kind(module="qwen3", settle=settle_qwen3_states_config, today=current_qwen3_name),
     "ZImageTransformer2DModel": Kind(module="z_image", settle=settle_z_image_config),
+    "Flux2Transformer2DModel": Kind(module="flux2", settle=settle_flux2_config),
+    "AutoencoderKLFlux2": Kind(
+        module="autoencoder_kl_flux2",
+        settle=settle_flux2_vae_config,
+        today=without("bn.num_batches_tracked"),
+    ),
     "ControlNetModel": Kind(module="controlnet", settle=settle_controlnet_config),
     "ControlNetUnionModel": Kind(module="controlnet", settle=settle_controlnet_union_config),
     "TrustMarkEncoder": Kind(module="trustmark", settle=dict),

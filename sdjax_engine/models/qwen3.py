@@ -11,7 +11,12 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.attention import attend
-from sdjax_engine.models.config import Config, settle_qwen3_config
+from sdjax_engine.models.config import (
+    SIDE_BY_SIDE,
+    Config,
+    settle_qwen3_config,
+    settle_qwen3_states_config,
+)
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.models.layers import RMSNorm, Shared, embedding, linear
 from sdjax_engine.models.rotary import Rotation, frequencies, rotation_of_halves, turn_halves
@@ -51,6 +56,17 @@ class Qwen3Model(nnx.Module):
         for number, layer in enumerate(self.layers, start=1):
             found[number] = x = layer(x, rotation, lengths)
         return tuple(found[number] for number in after)
+
+
+class Qwen3States(Qwen3Model):
+    """Encodes token ids by the states after several layers, side by side, as FLUX.2 klein reads them."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
+        super().__init__(settle_qwen3_states_config(config), dtype=dtype)
+
+    def __call__(self, input_ids: Array, lengths: Array) -> Array:  # type: ignore[override]
+        """Return the states (n, length, 3 · width), those of padding behind `lengths` (n,) included."""
+        return jnp.concatenate(self.states(input_ids, SIDE_BY_SIDE, lengths=lengths), axis=-1)
 
 
 class Qwen3DecoderLayer(nnx.Module):

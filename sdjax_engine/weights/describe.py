@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,13 @@ from sdjax_engine.families.stable_diffusion.parts import native_size_of
 from sdjax_engine.json_files import read_json
 from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.files import Report, find_source
-from sdjax_engine.weights.folder import AUTOENCODER_NAME, read_autoencoder, read_config, read_index
+from sdjax_engine.weights.folder import (
+    AUTOENCODER_NAME,
+    facts_of,
+    read_autoencoder,
+    read_config,
+    read_index,
+)
 from sdjax_engine.weights.original.families import family_of
 from sdjax_engine.weights.original.single_file import own_scheduler, recognise, text_part
 
@@ -20,8 +26,8 @@ from sdjax_engine.weights.original.single_file import own_scheduler, recognise, 
 class Described:
     """A checkpoint's short name, the reference's pipeline, its schedule, and (width, height) in pixels.
 
-    `most_skipped` and `usual_layer` are those of an `Offer`. `has_schedule`: the schedule is the checkpoint's
-    own. Else it is that of a single file's family.
+    `most_skipped` and `usual_layer` are those of an `Offer`. `index` is what model_index.json says besides the
+    components. `has_schedule`: the schedule is the checkpoint's own. Else it is that of a single file's family.
     """
 
     name: str
@@ -30,6 +36,7 @@ class Described:
     native_size: tuple[int, int]
     most_skipped: int
     usual_layer: int
+    index: dict[str, Any] = field(default_factory=dict)
     has_schedule: bool = True
 
 
@@ -59,7 +66,8 @@ def describe_folder(
     source: str, folder: Path, *, vae: str | None, variant: str | None, report: Report | None
 ) -> Described:
     """Describe a checkpoint in diffusers layout."""
-    pipeline = str(read_index(folder)["_class_name"])
+    index = read_index(folder)
+    pipeline = str(index["_class_name"])
     family = pipelines()[pipeline]
     models = {name: classes[0] for name, classes in family.classes(pipeline).items()}
     configs = {
@@ -77,6 +85,7 @@ def describe_folder(
         native_size=family.native_size(configs),
         most_skipped=family.most_skipped(configs),
         usual_layer=family.usual_layer(configs),
+        index=facts_of(index),
     )
 
 

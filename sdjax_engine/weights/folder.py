@@ -151,7 +151,7 @@ def read_folder(
         origin=str(folder),
         family=family,
         pipeline=pipeline,
-        index={name: value for name, value in index.items() if not isinstance(value, list)},
+        index=facts_of(index),
         tokenizers=tuple(family.read_tokenizer(folder / name) for name in family.tokenizers(pipeline)),
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
         preprocessor_config=(
@@ -184,6 +184,11 @@ def read_index(folder: Path) -> dict[str, Any]:
     index["_class_name"] = str(index.get("_class_name")).removeprefix(FLAX)
     check_pipeline(folder, index)
     return index
+
+
+def facts_of(index: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what model_index.json says besides the components."""
+    return {name: value for name, value in index.items() if not isinstance(value, list)}
 
 
 def read_known_words(folder: Path) -> frozenset[str]:
