@@ -1,4 +1,4 @@
-"""A tiny FLUX.2 klein for the tests: a whole diffusers folder, random but seeded, written by the reference."""
+"""A tiny FLUX.2 klein for the tests: a diffusers folder, random but seeded, written by the reference."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Tokens(NamedTuple):
 class ChatTexts:
     """A language model and its tokenizer. Prompts are raw: nothing of them is emphasis.
 
-    `encoded` returns the encoding of one text from the model's module, for use within one traced function. The
-    negative prompt is empty, whatever a request says, unless `reads_negative`.
+    `encoded` returns the encoding of one text from the model's module, for use within one traced function.
+    The negative prompt is empty, whatever a request says, unless `reads_negative`.
     """
 
     components: tuple[str, ...]

@@ -39,9 +39,7 @@ def default_offer(
     )
     family = pipelines()[described.pipeline]
     schedule = pipeline_config(described.scheduler_config, family.corrections(described.pipeline))
-    usual_steps, guidance = family.defaults(
-        described.pipeline, described.index, described.scheduler_config
-    )
+    usual_steps, guidance = family.defaults(described.pipeline, described.index, described.scheduler_config)
     steps = num_inference_steps or usual_steps
     sampler = sampler or default_sampler(schedule)
     spacing = described.scheduler_config.get("timestep_spacing")

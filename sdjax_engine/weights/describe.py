@@ -26,8 +26,9 @@ from sdjax_engine.weights.original.single_file import own_scheduler, recognise, 
 class Described:
     """A checkpoint's short name, the reference's pipeline, its schedule, and (width, height) in pixels.
 
-    `most_skipped` and `usual_layer` are those of an `Offer`. `index` is what model_index.json says besides the
-    components. `has_schedule`: the schedule is the checkpoint's own. Else it is that of a single file's family.
+    `most_skipped` and `usual_layer` are those of an `Offer`. `index` is what model_index.json says besides
+    the components. `has_schedule`: the schedule is the checkpoint's own. Else it is that of a single file's
+    family.
     """
 
     name: str

@@ -23,6 +23,7 @@ from z_image_files import build_chat_tokenizer
 
 from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.families import flux2_klein
+from sdjax_engine.families.flux2_klein import latents
 from sdjax_engine.models import qwen3
 from sdjax_engine.prompts import chat
 from sdjax_engine.request import Offer, Request, Sampler
@@ -149,8 +150,8 @@ def from_picture(pipeline: Flux2KleinPipeline, request: Request) -> dict[str, An
         noisy = pipeline._pack_latents((1 - level) * picture + level * noise)
         return {"latents": torch.where(kept, noisy, values["latents"])}
 
-    latents = (1 - levels[0]) * picture + levels[0] * noise
-    return {"sigmas": sigmas, "latents": latents, "callback_on_step_end": keep}
+    noisy = (1 - levels[0]) * picture + levels[0] * noise
+    return {"sigmas": sigmas, "latents": noisy, "callback_on_step_end": keep}
 
 
 @pytest.mark.parametrize("asked", [FROM_PICTURE, INPAINTED], ids=["from a picture", "inpainted"])
@@ -160,6 +161,16 @@ def test_a_picture_from_a_picture_is_the_references(
     [ours] = painter.paint([asked])
     further = from_picture(Flux2KleinPipeline.from_pretrained(checkpoint), asked)
     assert difference(ours, reference(checkpoint, asked, **further)) <= TOLERANCE
+
+
+def test_a_cells_colour_is_the_mean_of_those_of_its_four_latents() -> None:
+    packed = np.random.default_rng(3).normal(size=(3, 5, 128)).astype(np.float32)
+    apart = Flux2KleinPipeline._unpatchify_latents(torch.from_numpy(packed.transpose(2, 0, 1)[None]))[0]
+    *of_channels, of_zero = np.array(latents.COLOURS)
+    colours = apart.numpy().transpose(1, 2, 0) @ np.array(of_channels) + of_zero
+    means = colours.reshape(3, 2, 5, 2, 3).mean(axis=(1, 3))
+    *of_packed, again = latents.colours_of_packed()
+    np.testing.assert_allclose(packed @ np.array(of_packed) + again, means, atol=1e-6)
 
 
 def without_mask(encoder: Any, tokens: Any) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The autoencoder of FLUX.2, whose packed and normalised latents the sampler integrates, and their colours."""
+"""The autoencoder of FLUX.2, whose packed and normalised latents the sampler integrates; their colours."""
 
 from __future__ import annotations
 
