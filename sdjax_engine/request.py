@@ -244,7 +244,8 @@ class Offer:
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
     `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
     `embeddings` are the words of prompts that have vectors of their own.
-    `controlnets` are the names of the networks that hold a picture to a control picture. A request may skip
+    `controlnets` are the names of the networks that hold a picture to a control picture, `control_types` the
+    types that people may choose, each with the name of its network; empty: any type. A request may skip
     `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
     the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
     """
@@ -265,6 +266,7 @@ class Offer:
     most_skipped: int = 0
     usual_layer: int = 1
     controlnets: tuple[str, ...] = ()
+    control_types: tuple[tuple[ControlType, str], ...] = ()
     embeddings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -280,10 +282,26 @@ class Offer:
             raise ValueError(f"{self.model} cannot be offered with guidance in {self.guidance_interval}")
         if not 0 <= self.clip_skip <= MAX_CLIP_SKIP:
             raise ValueError(f"{self.model} cannot be offered with a clip_skip of {self.clip_skip}")
+        if strangers := [name for _, name in self.control_types if name not in self.controlnets]:
+            raise ValueError(f"{self.model} has control types of {strangers}, but no such ControlNets")
 
     def reaches(self, lane: Lane) -> bool:
         """Whether a request within this offer can be in `lane`."""
         return lane.model == self.model and (lane.width, lane.height) in self.sizes
+
+    def controlnet_of(self, kind: ControlType) -> str:
+        """Return the name of the network for control pictures of a type; the first where any type is taken.
+
+        Raises InvalidRequest where no network takes it.
+        """
+        if not self.controlnets:
+            raise InvalidRequest("no_controlnets", model=self.model)
+        if not self.control_types:
+            return self.controlnets[0]
+        if (found := dict(self.control_types).get(kind)) is None:
+            choices = ", ".join(each for each, _ in self.control_types)
+            raise InvalidRequest("control_type", value=kind, model=self.model, choices=choices)
+        return found
 
     def larger_sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
         """Return the offered sizes (width, height) of the same shape that are larger, the smallest first.
@@ -299,9 +317,7 @@ class Offer:
         self._check_steps(request.num_inference_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
             raise InvalidRequest("guidance", value=request.guidance_scale, limit=f"{MAX_GUIDANCE_SCALE:g}")
-        if not _is_interval(request.guidance_interval):
-            start, stop = request.guidance_interval
-            raise InvalidRequest("guidance_interval", start=f"{start:g}", stop=f"{stop:g}")
+        _check_interval("guidance_interval", request.guidance_interval)
         self._check_clip_skip(request.clip_skip)
         _check_seeds(request)
         if (size := (request.width, request.height)) not in self.sizes:
@@ -314,7 +330,7 @@ class Offer:
         _check_start(request)
         for lora in request.loras:
             self._check_lora(lora)
-        if request.control_image is not None:
+        if request.control_image is not None or request.controlnet:
             self._check_control(request)
         if request.second_pass is not None:
             self._check_second_pass(request, request.second_pass)
@@ -344,17 +360,24 @@ class Offer:
         _check_strength(second.strength)
 
     def _check_control(self, request: Request) -> None:
-        if not self.controlnets:
-            raise InvalidRequest("no_controlnets", model=self.model)
+        if request.control_type not in list(ControlType):
+            choices = ", ".join(ControlType)
+            raise InvalidRequest(
+                "control_type", value=request.control_type, model=self.model, choices=choices
+            )
+        usual = self.controlnet_of(request.control_type)
         if request.controlnet and request.controlnet not in self.controlnets:
             choices = ", ".join(self.controlnets)
             raise InvalidRequest("controlnet", value=request.controlnet, choices=choices)
+        if self.control_types and request.controlnet not in ("", usual):
+            choices = ", ".join(each for each, name in self.control_types if name == request.controlnet)
+            raise InvalidRequest(
+                "control_type", value=request.control_type, model=self.model, choices=choices
+            )
         strength = request.control_strength
         if not (math.isfinite(strength) and 0 <= strength <= MAX_CONTROL_STRENGTH):
             raise InvalidRequest("control_strength", value=strength, limit=f"{MAX_CONTROL_STRENGTH:g}")
-        if not _is_interval(request.control_interval):
-            start, stop = request.control_interval
-            raise InvalidRequest("control_interval", start=f"{start:g}", stop=f"{stop:g}")
+        _check_interval("control_interval", request.control_interval)
 
     def _check_lora(self, lora: Lora) -> None:
         if not self.loras:
@@ -365,9 +388,20 @@ class Offer:
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
 
 
-def _is_interval(interval: tuple[float, float]) -> bool:
+def _is_interval(interval: object) -> bool:
+    """Whether it is a part of 0 to 1; a caller in Python may give anything."""
+    if not isinstance(interval, tuple | list) or len(interval) != 2:
+        return False
     start, stop = interval
-    return 0 <= start < stop <= 1
+    return all(isinstance(each, int | float) for each in interval) and 0 <= start < stop <= 1
+
+
+def _check_interval(problem: str, interval: object) -> None:
+    """Raise the InvalidRequest `problem` for anything but a part of 0 to 1."""
+    if not _is_interval(interval):
+        given = list(interval) if isinstance(interval, tuple | list) else [interval]
+        start, *stop = (f"{each:g}" if isinstance(each, int | float) else str(each) for each in given or "?")
+        raise InvalidRequest(problem, start=start, stop=", ".join(stop) or "?")
 
 
 def _check_seeds(request: Request) -> None:

@@ -46,6 +46,8 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
         if not is_path(Path.exists, file) and not is_hub_id(file):
             lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
+    for name, net in model.controlnets.items():
+        yield from _folder(f"models[{number}].controlnets.{name}.source", net.source)
     for name, file in model.embeddings.items():
         if not is_path(Path.is_file, file):
             yield (

@@ -308,10 +308,12 @@ def devices() -> None:
     type=click.FloatRange(0, 1),
     help="How far to leave the picture to start from, or the one enlarged.",
 )
+@click.option("--control", type=PictureParameter(), help="A picture whose composition is kept.")
 @click.option(
-    "--control", type=PictureParameter(), help="A picture whose composition is kept; it needs --controlnet."
+    "--controlnet",
+    metavar="NET",
+    help="A ControlNet's folder, file or hub id, or its name in the configuration.",
 )
-@click.option("--controlnet", metavar="NET", help="A ControlNet's folder or file, or its hub id.")
 @click.option(
     "--control-type",
     type=click.Choice([each.value for each in ControlType], case_sensitive=False),
@@ -368,10 +370,8 @@ def imagine(
         raise InvalidRequest("empty_prompt")
     if options["mask"] and not options["image"]:
         raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
-    if bool(options["control"]) != bool(options["controlnet"]):
-        raise click.UsageError(
-            "--control and --controlnet need each other: a picture, and the network for it."
-        )
+    if options["controlnet"] and not options["control"]:
+        raise click.UsageError("--controlnet needs --control: the picture whose composition is kept.")
     if path is not None and (revision or variant):
         raise click.UsageError(
             "--revision and --variant are for --model alone: the configuration has its own."
@@ -386,6 +386,8 @@ def imagine(
 
     config = _of_one(source or DEMO, revision, variant) if path is None else Config.load(path)
     model, weights = with_loras(model_named(config, source if path else None), loras)
+    if options["control"] and not options["controlnet"] and not model.controlnets:
+        raise click.UsageError("--control needs --controlnet: the network that keeps the composition.")
     image: Path | None = options["image"]
     provenance = config.provenance.model_copy(
         update={"sign": sign, "required": sign, "watermark": "", "stamp": ""}

@@ -33,6 +33,7 @@ _SOURCES = (
     "denoiser",
     "picture_classifier",
     "preview_decoder",
+    "source",
 )  # of a model: the engine quotes them
 
 KeyPath = tuple[str | int, ...]

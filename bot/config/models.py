@@ -10,7 +10,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from bot.config.mistakes import InvalidValue, quoted
 from bot.config.section import GivenPath, PathText, Section, repeated
 from bot.domain.levels import DEFAULT_THRESHOLD, Level
-from sdjax_engine.request import MAX_CLIP_SKIP, MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
+from sdjax_engine.request import (
+    MAX_CLIP_SKIP,
+    MAX_GUIDANCE_SCALE,
+    MAX_STEPS,
+    WHOLE,
+    ControlType,
+    Offer,
+    Sampler,
+)
 
 
 def _auto_or_switch(value: Any) -> Any:
@@ -87,6 +95,26 @@ def _check_named_files(values: dict[str, str], article: str, kind: str) -> dict[
     return values
 
 
+class ControlNetConfig(Section):
+    """A network that keeps the composition of a picture, and the types of control pictures that it takes."""
+
+    source: GivenPath
+    types: Annotated[tuple[ControlType, ...], Field(min_length=1)]
+
+
+def _check_controlnets(values: dict[str, ControlNetConfig]) -> dict[str, ControlNetConfig]:
+    mistakes = [
+        f"{quoted(name)} is no name for a ControlNet: up to 60 letters, digits and . _ + - only"
+        for name in values
+        if not re.fullmatch(FILE_NAME, name)
+    ]
+    types = [kind for net in values.values() for kind in net.types]
+    mistakes += [f"{kind.value!r} is named twice: one ControlNet takes each type" for kind in repeated(types)]
+    if mistakes:
+        raise InvalidValue(*mistakes)
+    return values
+
+
 def _check_licence(value: str) -> str:
     if not value.isprintable() or value != value.strip():
         raise InvalidValue("a name on one line is wanted, without spaces around")
@@ -155,6 +183,9 @@ class ModelConfig(Section):
     loras: Annotated[dict[str, PathText], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
     embeddings: Annotated[dict[str, PathText], AfterValidator(_check_embeddings)] = Field(
+        default_factory=dict
+    )
+    controlnets: Annotated[dict[str, ControlNetConfig], AfterValidator(_check_controlnets)] = Field(
         default_factory=dict
     )
     preview_decoder: PathText = ""
@@ -237,6 +268,8 @@ class ModelConfig(Section):
             prompt_chunks=self.prompt_chunks,
             loras=tuple(self.loras),
             embeddings=tuple(self.embeddings),
+            controlnets=tuple(self.controlnets),
+            control_types=tuple((kind, name) for name, net in self.controlnets.items() for kind in net.types),
             samplers=self._samplers,
             licence=self.licence,
             licence_link=self.licence_link,

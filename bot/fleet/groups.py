@@ -79,6 +79,7 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
         named: list[tuple[str, str]] = [(key, getattr(model, key)) for key in parts]
         named += [("loras", file) for file in model.loras.values()]
         named += [("embeddings", file) for file in model.embeddings.values()]
+        named += [("controlnets", net.source) for net in model.controlnets.values()]
         for key, path in named:
             if path.startswith(".") or path.endswith((".safetensors", ".ckpt")):  # else a name on a hub
                 yield f"models[{number}].{key}", path

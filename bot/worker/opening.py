@@ -84,6 +84,7 @@ def spec_of(model: ModelConfig) -> ModelSpec:
         safety_checker=model.safety_checker,
         loras={name: Path(file) for name, file in model.loras.items()},
         lora_rank=model.lora_rank,
+        controlnets={name: net.source for name, net in model.controlnets.items()},
         embeddings={name: Path(file) for name, file in model.embeddings.items()},
         preview_decoder=model.preview_decoder or None,
         picture_classifier=model.picture_classifier or None,

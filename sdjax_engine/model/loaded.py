@@ -322,8 +322,22 @@ def arrays_of(checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> Mo
     )
 
 
+def _check_control_types(offer: Offer, networks: Networks) -> None:
+    """Raise UnreadableCheckpoint for ControlNets without use, and for types that a union lacks."""
+    if offer.controlnets and networks.control is None:
+        raise UnreadableCheckpoint(f"{offer.model} is of a family that has no ControlNets: leave them out.")
+    known = {} if networks.control is None else networks.control.types
+    unknown = [kind for kind, _ in offer.control_types if kind not in known]
+    if unknown:
+        raise UnreadableCheckpoint(
+            f"The ControlNets of {offer.model} know no control pictures of the types {', '.join(unknown)}: "
+            f"choose from {', '.join(known)}."
+        )
+
+
 def check_offer(offer: Offer, networks: Networks) -> None:
-    """Raise UnreadableCheckpoint for sizes that the latents cannot have, and for too many skipped layers."""
+    """Raise UnreadableCheckpoint for what the networks cannot do: sizes, skipped layers, control pictures."""
+    _check_control_types(offer, networks)
     multiple, most = networks.latents.multiple, networks.texts.most_skipped
     if offer.clip_skip > most:
         raise UnreadableCheckpoint(

@@ -151,7 +151,7 @@ class Preparation:
         return PreparedControl(
             pixels=control_pixels(request),
             kind=types[kind],
-            controlnet=request.controlnet or self._offer.controlnets[0],
+            controlnet=request.controlnet or self._offer.controlnet_of(kind),
             first=int(strong[0]),
             end=int(strong[-1]) + 1,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from sdjax_engine.samplers import pipeline_config
 from sdjax_engine.startup.companions import check_labels
 from sdjax_engine.weights.checkpoint import respaced
 from sdjax_engine.weights.companions import labels_at, load_preview_decoder
+from sdjax_engine.weights.controlnet import read_controlnet
 from sdjax_engine.weights.embeddings import read_embeddings
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
 from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
@@ -48,9 +49,9 @@ def here(files: Mapping[str, Path]) -> dict[str, Path]:
 def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | None:
     """Check everything that a model names on this machine, and return its size; None if it is on the hub.
 
-    The tensors must fit their configurations, the offer the checkpoint, and the LoRAs, the embeddings, the
-    classifier's labels and, with `previews`, the decoder the model. No weights of a checkpoint are read, and
-    no device is opened. Raises UnreadableCheckpoint.
+    The tensors must fit their configurations, the offer the checkpoint, and the ControlNets, the LoRAs, the
+    embeddings, the classifier's labels and, with `previews`, the decoder the model. No weights of a
+    checkpoint are read, and no device is opened. Raises UnreadableCheckpoint.
     """
     path = local_path(spec.source)
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
@@ -64,9 +65,19 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     )
     parts = parts_of(contents, dtype)
     check_tensors(contents.origin, parts)
-    networks = contents.family.networks(contents, spec.offer)
+    nets = {
+        name: read_controlnet(source, dtype=dtype, variant=spec.variant)
+        for name, source in spec.controlnets.items()
+        if local_path(source) is not None
+    }
+    for net in nets.values():
+        check_tensors(net.origin, {"the ControlNet": net})
+    contents = replace(contents, controlnets=nets)
+    types = tuple((kind, name) for kind, name in spec.offer.control_types if name in nets)
+    offer = replace(spec.offer, controlnets=tuple(nets), control_types=types)
+    networks = contents.family.networks(contents, offer)
     latents = networks.latents
-    check_offer(spec.offer, networks)
+    check_offer(offer, networks)
     read_embeddings(here(spec.embeddings), networks.texts)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, contents.family.corrections(contents.pipeline)))
@@ -84,4 +95,4 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
         )
     sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
     size = sum(sizes[name] * jnp.dtype(part.dtype).itemsize for name, part in parts.items())
-    return Checked(pipeline=contents.pipeline, size=size)
+    return Checked(pipeline=contents.pipeline, size=size + sum(net.size for net in nets.values()))

@@ -62,7 +62,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
             "is not a picture that can be used: name a PNG, JPEG or WebP",
         ),
         (["imagine", "a", "--mask", __file__], "is not a picture that can be used: name a PNG, JPEG or WebP"),
-        (["imagine", "a", "--controlnet", "net"], "--control and --controlnet need each other"),
+        (["imagine", "a", "--controlnet", "net"], "--controlnet needs --control"),
         (["imagine", "a", "--control-type", "magic"], "--control-type"),
         (["imagine", "a", "--control-strength", "3"], "--control-strength"),
         (["imagine", "a", "--size", "128"], "is not a size"),

@@ -18,7 +18,7 @@ from bot.config.prompts import read_styles
 from bot.config.text_files import read_token_file
 from bot.domain.errors import ConfigurationError
 from bot.front.recipes.keywords import read_keywords
-from sdjax_engine.request import Sampler
+from sdjax_engine.request import ControlType, Sampler
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 
@@ -417,6 +417,24 @@ def test_invalid_names_of_loras_are_refused_by_name() -> None:
         "models[1].loras: “ink” is named twice.",
         "models[1].loras: the LoRA “fog” has no file.",
     ]
+
+
+def test_invalid_controlnets_are_refused_by_name() -> None:
+    canny = {"source": "nets/canny", "types": ["edges", "lines"]}
+    config = Config.parse({"models": [{"controlnets": {"canny": canny}}]})
+    offer = config.models[0].offer
+    assert offer.controlnets == ("canny",)
+    assert offer.control_types == ((ControlType.EDGES, "canny"), (ControlType.LINES, "canny"))
+    assert mistakes_in({"models": [{"controlnets": {"my net": canny, "b": canny}}]}) == [
+        "models[1].controlnets: “my net” is no name for a ControlNet: up to 60 letters, digits and . _ + - "
+        "only.",
+        "models[1].controlnets: 'edges' is named twice: one ControlNet takes each type.",
+        "models[1].controlnets: 'lines' is named twice: one ControlNet takes each type.",
+    ]
+    lacking = {"a": {"source": "", "types": []}, "b": {"source": "net", "types": ["smell"]}, "c": {}}
+    said = mistakes_in({"models": [{"controlnets": lacking}]})
+    assert all(each.startswith("models[1].controlnets.") for each in said), said
+    assert len(said) == 5, said
 
 
 def test_invalid_names_of_embeddings_are_refused_by_name() -> None:

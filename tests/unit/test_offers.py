@@ -9,7 +9,7 @@ from engines import TINY
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_STEPS, Lora, Request
+from sdjax_engine.request import MAX_STEPS, ControlType, Lora, Request
 
 INK = Lora(name="ink")
 WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))
@@ -81,6 +81,14 @@ def test_a_lora_of_a_model_that_has_none_is_refused() -> None:
         ({"control_strength": 2.1}, "control_strength"),
         ({"control_strength": float("nan")}, "control_strength"),
         ({"control_interval": (0.4, 0.4)}, "control_interval"),
+        ({"control_interval": (0.4,)}, "control_interval"),
+        ({"control_interval": (0.2, 0.4, 0.6)}, "control_interval"),
+        ({"control_interval": ("a", None)}, "control_interval"),
+        ({"control_interval": 0.5}, "control_interval"),
+        ({"guidance_interval": ()}, "guidance_interval"),
+        ({"control_type": "smell"}, "control_type"),
+        ({"control_type": ["edges"]}, "control_type"),
+        ({"control_type": None}, "control_type"),
     ],
 )
 def test_a_control_picture_is_checked(changes: dict[str, object], problem: str) -> None:
@@ -91,6 +99,26 @@ def test_a_control_picture_is_checked(changes: dict[str, object], problem: str) 
     assert caught.value.problem == problem
     with pytest.raises(InvalidRequest, match="tiny has no ControlNets"):
         TINY.check(controlled)
+
+
+def test_each_network_takes_the_types_that_are_offered_with_it() -> None:
+    types = ((ControlType.EDGES, "canny"), (ControlType.LINES, "canny"), (ControlType.DEPTH, "depth"))
+    offer = dataclasses.replace(WITH_CONTROL, control_types=types)
+    assert [offer.controlnet_of(kind) for kind, _ in types] == ["canny", "canny", "depth"]
+    asked = dataclasses.replace(REQUEST, controlnet="canny", control_type=ControlType.LINES)  # no bytes yet
+    assert offer.check(asked) is asked
+    with pytest.raises(
+        InvalidRequest, match=r"cannot use a control picture of the type depth: .* edges, lines"
+    ):
+        offer.check(dataclasses.replace(asked, control_type=ControlType.DEPTH))
+    with pytest.raises(InvalidRequest, match="of the type pose: choose from edges, lines, depth"):
+        offer.check(
+            dataclasses.replace(asked, controlnet="", control_type=ControlType.POSE, control_image=b"x")
+        )
+    with pytest.raises(InvalidRequest, match="tiny has no ControlNets"):
+        TINY.check(asked)
+    with pytest.raises(ValueError, match=r"control types of \['pose'\]"):
+        dataclasses.replace(offer, control_types=((ControlType.POSE, "pose"),))
 
 
 def test_a_model_has_the_networks_that_it_offers() -> None:

@@ -25,7 +25,8 @@ class Options:
 
     `model` has all LoRAs that may be used, `loras` the weights of those that are, by name. `size` and
     `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`, enlarged and
-    refined. `controlnet` is the folder, file or hub id of the network for the picture `control`.
+    refined. `controlnet` is the network for the picture `control`: its name in `model`, or its folder, file
+    or hub id. Without it, `model` has a network for the type.
     """
 
     prompt: str
@@ -70,14 +71,22 @@ def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[
     used = tuple(dict.fromkeys([*options.loras, *(lora.name for lora in tagged)]))
     offer = replace(offer, sizes=sizes, loras=used)
     files = {name: Path(model.loras[name]) for name in used}
-    nets = {} if options.controlnet is None else {name_of_net(options.controlnet): options.controlnet}
-    offer = replace(offer, controlnets=tuple(nets))
+    nets = net_of(options)
+    offer = replace(offer, controlnets=tuple(nets), control_types=())
     return replace(spec, offer=offer, loras=files, lora_rank=0, controlnets=nets), offer
 
 
-def name_of_net(source: str) -> str:
-    """Return the name of a ControlNet in recipes: that of its folder or file, or of its repository."""
-    return Path(source).stem
+def net_of(options: Options) -> dict[str, str]:
+    """Return the network for the control picture: its source by its name in recipes; empty without a picture.
+
+    Raises InvalidRequest where the model has no network for the type.
+    """
+    if options.control is None:
+        return {}
+    offered, named = options.model.controlnets, options.controlnet
+    if named is None:
+        named = options.model.offer.controlnet_of(ControlType(options.control_type))
+    return {named: offered[named].source} if named in offered else {Path(named).stem: named}
 
 
 def recipe_of(options: Options, offer: Offer) -> Recipe:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.cli.imagine.options import Options, name_of_net, recipe_of, spec_and_offer
+from bot.cli.imagine.options import Options, net_of, recipe_of, spec_and_offer
 from bot.delivery.pictures import combine
 from bot.domain.errors import PictureUnsigned
 from bot.domain.jobs import Recipe
@@ -112,12 +112,12 @@ def _with_pictures(request: Request, options: Options) -> Request:
     files = options.image, options.mask, options.control
     init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
     request = replace(request, init_image=init_image, mask_image=mask_image)
-    if control_image is None or options.controlnet is None:
+    if control_image is None:
         return request
     return replace(
         request,
         control_image=control_image,
-        controlnet=name_of_net(options.controlnet),
+        controlnet=next(iter(net_of(options))),
         control_type=ControlType(options.control_type),
         control_strength=options.control_strength,
     )

@@ -32,6 +32,7 @@ from bot.store.database.database import of_row
 from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import (
     WHOLE,
+    ControlType,
     Lora,
     Offer,
     PictureScores,
@@ -105,10 +106,11 @@ def offer_from(values: dict[str, Any]) -> Offer:
     known = {field.name: values[field.name] for field in fields(Offer) if field.name in values}
     sizes = tuple((width, height) for width, height in known["sizes"])
     kept = {"sizes": sizes, "sampler": Sampler(known["sampler"])}
-    kept |= {name: tuple(known.get(name, ())) for name in ("loras", "controlnets")}
+    types = ((kind, name) for kind, name in known.get("control_types", ()) if kind in list(ControlType))
+    kept["control_types"] = tuple((ControlType(kind), name) for kind, name in types)
     samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
     interval = tuple(known.get("guidance_interval", WHOLE))
-    kept |= {name: tuple(known.get(name, ())) for name in ("controlnets", "embeddings")}
+    kept |= {name: tuple(known.get(name, ())) for name in ("loras", "controlnets", "embeddings")}
     return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})
 
 

@@ -17,6 +17,7 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.request import ControlType, Request, SecondPass
+from sdjax_engine.startup.model_check import check_model
 
 DEADLINE = 120
 PICTURE = file_of(np.kron(START, np.ones((2, 3, 1))))  # of another shape and size
@@ -109,6 +110,38 @@ def test_networks_of_two_architectures_or_for_another_model_are_refused(
     deep = str(make_tiny_controlnet(tmp_path / "deep", unet={}))
     with pytest.raises(UnreadableCheckpoint, match="ControlNet deep was made for another kind of model"):
         Engine.open(config(checkpoint, {"deep": deep}), report=str)
+
+
+def test_controlnets_are_checked_and_counted_before_a_start(
+    checkpoint: Path, nets: dict[str, str], tmp_path: Path
+) -> None:
+    def spec(nets: dict[str, str], *types: ControlType) -> ModelSpec:
+        kinds = tuple((kind, name) for name in nets for kind in types)
+        offer = dataclasses.replace(TINY, controlnets=tuple(nets), control_types=kinds)
+        return ModelSpec(offer=offer, source=str(checkpoint), controlnets=nets)
+
+    def size(spec: ModelSpec) -> int:
+        found = check_model(spec, dtype="float32", previews=False)
+        assert found is not None
+        return found.size
+
+    assert size(spec(nets)) > size(spec({"canny": nets["canny"]})) > size(spec({}))
+    assert size(spec({"far": "some/where"}, ControlType.POSE)) == size(spec({}))  # on the hub
+    deep = {"deep": str(make_tiny_controlnet(tmp_path / "deep", unet={}))}
+    with pytest.raises(UnreadableCheckpoint, match="ControlNet deep was made for another kind of model"):
+        size(spec(deep))
+    union = make_tiny_controlnet(
+        tmp_path / "union", unet=SMALLEST["unet"], kind="ControlNetUnionModel", addition_time_embed_dim=4
+    )
+    with pytest.raises(
+        UnreadableCheckpoint, match=r"know no control pictures of the types tile, picture: .*pose"
+    ):
+        size(spec({"union": str(union)}, ControlType.POSE, ControlType.TILE, ControlType.PICTURE))
+    with pytest.raises(UnreadableCheckpoint, match="know no control pictures of the types tile"):
+        Engine.open(
+            EngineConfig(models=(spec({"union": str(union)}, ControlType.TILE),), lanes=(PLAIN.lane,)),
+            report=str,
+        )
 
 
 def test_a_second_start_with_controlnets_traces_and_compiles_nothing(

@@ -136,7 +136,11 @@ def test_a_picture_is_started_from_masked_and_enlarged_and_names_a_signed_start_
 
 
 def test_a_picture_keeps_the_composition_of_a_control_picture_by_a_controlnet_that_is_named(
-    imagine: Imagine, tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+    imagine: Imagine,
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    program_folder: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     unet, vae = (json.loads((tiny_checkpoint / part / "config.json").read_text()) for part in ("unet", "vae"))
     widths = [8] * len(vae["block_out_channels"])
@@ -151,6 +155,17 @@ def test_a_picture_keeps_the_composition_of_a_control_picture_by_a_controlnet_th
     with PIL.Image.open(tmp_path / "held.png") as held:
         recipe = json.loads(held.info["sdjax"])["request"]
     assert (recipe["controlnet"], recipe["control_type"]) == ("canny", "picture")
+    (tmp_path / "bot.toml").write_text(
+        f'[[models]]\nname = "tiny"\ncheckpoint = "{tiny_checkpoint}"\n'
+        f'controlnets = {{ canny = {{ source = "{tmp_path}/canny", types = ["picture"] }} }}\n'
+        f'[engine]\ncache_dir = "{program_folder}/sdjax-bot"\n'
+    )
+    how = ("--config", "bot.toml", *quick, "--control", "drawing.png")
+    picture = ("--control-type", "picture", "-o", "named.png")
+    assert imagine(PROMPT, *how, *picture, model="tiny") == 0, capsys.readouterr().err
+    assert np.array_equal(pixels(tmp_path / "named.png"), pixels(tmp_path / "held.png"))
+    assert imagine(PROMPT, *how, "--control-type", "pose", "-o", "no.png", model="tiny") == 2
+    assert "of the type pose: choose from picture" in capsys.readouterr().err
 
 
 def test_only_what_the_picture_needs_is_compiled(
