@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bot.page.guard import number_of
@@ -29,16 +29,6 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     return {"entries": shown, "acts": list(Act), "query": query, "last": last}
 
 
-def changes(
-    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
-) -> Iterator[tuple[str, str, str]]:
-    """Yield each key whose value changed, with its old and its new value as texts."""
-    old, new = before or {}, after or {}
-    for key in {**old, **new}:
-        if old.get(key) != new.get(key):
-            yield key, text_of(old.get(key)), text_of(new.get(key))
-
-
 def text_of(value: Any) -> str:
     """Return a value as a short text; empty for None."""
     text = whole_text_of(value)
@@ -50,3 +40,13 @@ def whole_text_of(value: Any) -> str:
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def changes(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, *, text: Callable[[Any], str] = text_of
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each key whose value changed, with its old and its new value as texts."""
+    old, new = before or {}, after or {}
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            yield key, text(old.get(key)), text(new.get(key))

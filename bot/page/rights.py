@@ -123,7 +123,7 @@ class Viewer:
         """
         reach, whose = self.reach(right), query.get("whose", "")
         gallery = right is Right.GALLERY
-        pinned = {"role": self.role.value} if gallery else {}
+        pinned = {"role": self.role.value, "viewer": str(self.user_id)} if gallery else {}
         if right in OF_PERSONS and self.user_id != OPERATOR:
             public = gallery and whose == SERVERS
             if whose == MINE or (reach is Reach.OWN and not public):

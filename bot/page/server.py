@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,15 +19,12 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from bot.config.mistakes import quoted
 from bot.domain.errors import (
-    ConfigurationError,
     DiscordUnavailable,
     StoreUnavailable,
-    UnknownJob,
-    UnreadableJob,
     UserMistake,
 )
+from bot.domain.jobs import Origin
 from bot.page import audit, operations, queue, rules, settings, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
@@ -36,13 +32,13 @@ from bot.page.entrance import Entrance
 from bot.page.guard import HEADERS, Guard, back, form_of, number_of
 from bot.page.house import House
 from bot.page.members import Viewers
-from bot.page.pictures import Pictures, read_gallery
+from bot.page.pictures import ARCHIVE_SECONDS, SAID, Pictures, read_gallery, said
 from bot.page.renderer import Renderer, View, event_of, language_of
 from bot.page.rights import MINE, PINNED, Right, Role, Viewer
 from bot.store.rows.audit import EVERYWHERE, By
 from bot.texts.catalogue import LANGUAGES
 from bot.web.connections import Connections
-from bot.web.server import BACKLOG, LOOPBACK
+from bot.web.server import listening
 
 log = logging.getLogger(__name__)
 
@@ -62,50 +58,30 @@ STATIC = MappingProxyType(
         "hx-sse.min.js": "text/javascript",
     }
 )
+OF_REVIEWS = ("server", "viewer", "owns")
 OF_QUEUE = ("person", "server", "model", "state", "public")
 OF_JOB = ("job", "person", "server", "role", "here", "public")
+OF_GALLERY = (*SAID, "after", "role", "viewer", "public", "channels")
+OF_AUDIT = ("server", "person", "act", "before")
+OF_FAILURES = ("period", "ask", "role")
+GALLERY = View(name="gallery", read=read_gallery, right=Right.GALLERY, keys=OF_GALLERY, fresh_seconds=10.0)
 VIEWS = (
     View(name="well", read=well.read, right=Right.OPERATIONS),
     View(name="queue", read=queue.read, right=Right.QUEUE, keys=OF_QUEUE),
-    View(
-        name="gallery",
-        read=read_gallery,
-        right=Right.GALLERY,
-        keys=("words", "person", "server", "model", "after", "whose", "role", "public", "channels"),
-        fresh_seconds=10.0,
-    ),
-    View(
-        name="wall", read=wall.read, right=Right.REVIEW, keys=("server", "last", "trouble", "viewer", "owns")
-    ),
-    View(
-        name="rules",
-        read=rules.read,
-        right=Right.REVIEW,
-        keys=("server", "name", "saved", "viewer", "owns"),
-    ),
-    View(
-        name="blocked",
-        read=rules.read_blocked,
-        right=Right.REVIEW,
-        keys=("server", "viewer", "owns"),
-        fresh_seconds=5.0,
-    ),
+    GALLERY,
+    View(name="wall", read=wall.read, right=Right.REVIEW, keys=(*OF_REVIEWS, "last", "trouble")),
+    View(name="rules", read=rules.read, right=Right.REVIEW, keys=(*OF_REVIEWS, "name", "saved")),
+    View(name="blocked", read=rules.read_blocked, right=Right.REVIEW, keys=OF_REVIEWS, fresh_seconds=5.0),
     View(name="workers", read=operations.read_workers, right=Right.OPERATIONS, keys=("role",)),
     View(
         name="failures",
         read=operations.read_failures,
         right=Right.OPERATIONS,
-        keys=("period", "ask", "role"),
+        keys=OF_FAILURES,
         fresh_seconds=10.0,
     ),
     View(name="deliveries", read=operations.read_deliveries, right=Right.OPERATIONS, keys=("kind",)),
-    View(
-        name="audit",
-        read=audit.read,
-        right=Right.AUDIT,
-        keys=("server", "person", "act", "before"),
-        fresh_seconds=5.0,
-    ),
+    View(name="audit", read=audit.read, right=Right.AUDIT, keys=OF_AUDIT, fresh_seconds=5.0),
     View(name="policies", read=settings.read_policies, right=Right.POLICIES, keys=("server",)),
     View(name="configuration", read=settings.read_configuration, right=Right.OPERATE, fresh_seconds=60.0),
     View(name="usage", read=operations.read_usage, right=Right.OPERATIONS, fresh_seconds=60.0),
@@ -113,9 +89,9 @@ VIEWS = (
 JOB_ID = "{job:[A-Za-z0-9_-]{1,16}}"
 """Others find nothing here: PostgreSQL refuses some characters as if it were out of order."""
 JOB = View(name="job", read=queue.read_job, right=Right.QUEUE, keys=OF_JOB)
-OF_CASE = ("review", "server", "viewer", "owns")
-CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=(*OF_CASE, "last", "trouble"))
-STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=OF_CASE)
+OF_CASE = ("review", *OF_REVIEWS, "last", "trouble")
+CASE = View(name="case", read=wall.read_case, right=Right.REVIEW, keys=OF_CASE)
+STRIP = View(name="strip", read=wall.read_strip, right=Right.REVIEW, keys=("review", *OF_REVIEWS))
 REVIEW_ID = "{review:[0-9]{1,18}}"
 
 Answer = Callable[[web.Request, Viewer], Awaitable[web.StreamResponse]]
@@ -131,6 +107,10 @@ class Route:
     answer: Answer
 
 
+def _change(path: str, right: Right, answer: Answer) -> Route:
+    return Route(method="POST", path=path, right=right, answer=answer)
+
+
 @asynccontextmanager
 async def serving(house: House) -> AsyncIterator[None]:
     """Serve the page inside the block, not at all for port 0; raises ConfigurationError for its address."""
@@ -139,35 +119,12 @@ async def serving(house: House) -> AsyncIterator[None]:
         yield
         return
     connections = Connections(most=2 * MOST_STREAMS)
-    runner = web.AppRunner(application(house, connections), access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    if runner.server is None:
-        raise RuntimeError("the runner was not set up")
-    host = config.host or LOOPBACK
-    try:
-        try:
-            factory = connections.counted(runner.server)
-            listener = await asyncio.get_running_loop().create_server(
-                factory, host, config.port, backlog=BACKLOG
-            )
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-            raise ConfigurationError(
-                f"page.port: {quoted(host)}:{config.port} cannot be used: {reason}. "
-                "Choose another port or host."
-            ) from None
-        except UnicodeError:  # the resolver's for a name with an empty or a long part
-            raise ConfigurationError(f"page.host: {quoted(host)} is not the name of a machine.") from None
+    app = application(house, connections)
+    async with listening(app, connections, config.host, config.port, section="page"):
         log.info(
-            "the operators' page is at %s; `sdjax-bot page-link` prints a link that opens it",
-            config.url,
+            "the operators' page is at %s; `sdjax-bot page-link` prints a link that opens it", config.url
         )
-        try:
-            yield
-        finally:
-            listener.close()
-    finally:
-        await runner.cleanup()
+        yield
 
 
 def application(house: House, connections: Connections) -> web.Application:
@@ -207,30 +164,24 @@ class _Pages:
 
     def routes(self) -> list[Route]:
         """Return the routes of those who are logged in."""
-        in_ = Right.LOGGED_IN
+        in_, right, operate, changes = Right.LOGGED_IN, Right.GALLERY, Right.OPERATE, self._house.store.queue
+        compared, star = self._of_gallery(self._pictures.compared), self._of_gallery(self._pictures.star)
         found = [
-            Route(path=f"/pictures/{JOB_ID}/{{index}}", right=Right.GALLERY, answer=self._pictures.answer),
+            Route(path=f"/pictures/{JOB_ID}/{{index}}", right=right, answer=self._pictures.answer),
+            Route(path="/gallery/compare", right=right, answer=compared),
+            Route(path="/gallery/archive", right=right, answer=self._of_gallery(self._archive)),
             Route(path="/servers", right=in_, answer=self._servers),
-            Route(method="POST", path="/server", right=in_, answer=_choose_server),
-            Route(method="POST", path=f"/jobs/{JOB_ID}/cancel", right=Right.CANCEL, answer=self._cancel),
-            Route(method="POST", path=f"/jobs/{JOB_ID}/retry", right=Right.OPERATE, answer=self._retry),
-            Route(method="POST", path="/workers/drain", right=Right.OPERATE, answer=self._drain),
-            Route(method="POST", path="/failures/retry", right=Right.OPERATE, answer=self._retry_cause),
-            Route(
-                method="POST",
-                path="/deliveries/{message}/send",
-                right=Right.OPERATE,
-                answer=self._send_now,
-            ),
+            _change(f"/gallery/{JOB_ID}/star", right, self._changing(star)),
+            _change("/server", in_, _choose_server),
+            _change(f"/jobs/{JOB_ID}/cancel", Right.CANCEL, self._cancel),
+            _change(f"/jobs/{JOB_ID}/pause", Right.ORDER, self._ordering(changes.pause)),
+            _change(f"/jobs/{JOB_ID}/resume", Right.ORDER, self._ordering(changes.resume)),
+            _change(f"/jobs/{JOB_ID}/advance", Right.ORDER, self._ordering(changes.advance)),
+            _change(f"/jobs/{JOB_ID}/retry", operate, self._retry),
+            _change("/workers/drain", operate, self._drain),
+            _change("/failures/retry", operate, self._retry_cause),
+            _change("/deliveries/{message}/send", operate, self._send_now),
         ]
-        changes = self._house.store.queue
-        for name, verb in (
-            ("pause", changes.pause),
-            ("resume", changes.resume),
-            ("advance", changes.advance),
-        ):
-            path = f"/jobs/{JOB_ID}/{name}"
-            found.append(Route(method="POST", path=path, right=Right.ORDER, answer=self._ordering(verb)))
         for path, view, live in (
             *((_path(view), view, view) for view in VIEWS),
             (f"/jobs/{JOB_ID}", JOB, JOB),
@@ -241,8 +192,7 @@ class _Pages:
         return found + self._routes_of_wall()
 
     def _routes_of_wall(self) -> list[Route]:
-        decisions, right = self._decisions, Right.REVIEW
-        case = f"/wall/{REVIEW_ID}"
+        decisions, right, case = self._decisions, Right.REVIEW, f"/wall/{REVIEW_ID}"
         acts = {
             "claim": decisions.claim,
             "decide": decisions.decide,
@@ -250,20 +200,15 @@ class _Pages:
             "block": decisions.block,
         }
         return [
-            Route(method="POST", path="/rules", right=right, answer=self._rule),
-            Route(method="POST", path="/rules/try", right=right, answer=self._rule),
-            Route(method="POST", path="/rules/remove", right=right, answer=self._remove_rule),
+            _change("/rules", right, self._rule),
+            _change("/rules/try", right, self._rule),
+            _change("/rules/remove", right, self._remove_rule),
             Route(path="/blocked/{name}", right=right, answer=self._blocked_picture),
-            Route(method="POST", path="/blocked/{name}/remove", right=right, answer=self._unblock),
+            _change("/blocked/{name}/remove", right, self._unblock),
             Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
-            Route(method="POST", path="/wall/next", right=right, answer=self._changing(decisions.next)),
+            _change("/wall/next", right, self._changing(decisions.next)),
             *(
-                Route(
-                    method="POST",
-                    path=f"{case}/{name}",
-                    right=right,
-                    answer=self._changing(decisions.act(act)),
-                )
+                _change(f"{case}/{name}", right, self._changing(decisions.act(act)))
                 for name, act in acts.items()
             ),
         ]
@@ -410,34 +355,52 @@ class _Pages:
         servers = await self._viewers.servers(viewer.user_id)
         return self._plain(request, "servers.html", viewer=viewer, servers=servers, view="servers")
 
+    async def _reached(self, request: web.Request, viewer: Viewer, right: Right) -> Origin:
+        """Return where the request of an address comes from.
+
+        Raises UnknownJob and UnreadableJob, and HTTPNotFound beyond the viewer's right.
+        """
+        origin = (await self._house.store.jobs.get(request.match_info["job"])).origin
+        if not viewer.may(right, guild_id=origin.guild_id, user_id=origin.user_id):
+            raise web.HTTPNotFound
+        return origin
+
     async def _cancel(self, request: web.Request, viewer: Viewer) -> web.Response:
-        job_id = request.match_info["job"]
-        try:
-            origin = (await self._house.store.jobs.get(job_id)).origin
-            if not viewer.may(Right.CANCEL, guild_id=origin.guild_id, user_id=origin.user_id):
-                raise web.HTTPNotFound
-            own = origin.user_id == viewer.user_id
-            by = None if own else viewer.by(origin.guild_id or 0)
-            await self._house.store.jobs.cancel(job_id, user_id=viewer.user_id if own else None, by=by)
-        except (UnknownJob, UnreadableJob):
-            raise web.HTTPNotFound from None
+        job_id, origin = request.match_info["job"], await self._reached(request, viewer, Right.CANCEL)
+        own = origin.user_id == viewer.user_id
+        by = None if own else viewer.by(origin.guild_id or 0)
+        await self._house.store.jobs.cancel(job_id, user_id=viewer.user_id if own else None, by=by)
         return self._changed(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
 
     def _ordering(self, verb: Callable[[str, By], Awaitable[None]]) -> Answer:
         """Return what answers a change of the order of the queue."""
 
         async def order(request: web.Request, viewer: Viewer) -> web.StreamResponse:
-            job_id = request.match_info["job"]
-            try:
-                origin = (await self._house.store.jobs.get(job_id)).origin
-                if not viewer.may(Right.ORDER, guild_id=origin.guild_id, user_id=origin.user_id):
-                    raise web.HTTPNotFound
-                await verb(job_id, viewer.by(origin.guild_id or 0))
-            except (UnknownJob, UnreadableJob):
-                raise web.HTTPNotFound from None
+            job_id, origin = request.match_info["job"], await self._reached(request, viewer, Right.ORDER)
+            await verb(job_id, viewer.by(origin.guild_id or 0))
             return self._changed(f"/jobs/{job_id}")
 
         return order
+
+    def _of_gallery(self, act: Callable[[web.Request, Viewer], Awaitable[Any]]) -> Answer:
+        """Return what answers a form of the gallery: an answer of its own, or facts for a page."""
+
+        async def answer(request: web.Request, viewer: Viewer) -> web.StreamResponse:
+            try:
+                found = await act(request, viewer)
+            except UserMistake as mistake:
+                found = {"pair": (), "mistake": mistake, "said": said(request.query)}
+            if isinstance(found, web.StreamResponse):
+                return found
+            middle = self._renderer.render("gallery.html", _language(request), **found)
+            return self._plain(request, "page.html", viewer=viewer, view="gallery", middle=middle, live="")
+
+        return answer
+
+    async def _archive(self, request: web.Request, viewer: Viewer) -> web.StreamResponse:
+        self._connections.extend(request.transport, ARCHIVE_SECONDS)
+        query, again = _asked(GALLERY, request, viewer), functools.partial(self._viewer, request)
+        return await self._pictures.archive(request, query, again)
 
     async def _drain(self, request: web.Request, viewer: Viewer) -> web.Response:
         form = await form_of(request)
@@ -448,10 +411,7 @@ class _Pages:
 
     async def _retry(self, request: web.Request, viewer: Viewer) -> web.Response:
         job_id = request.match_info["job"]
-        try:
-            await self._house.store.failures.retry(job_id, viewer.user_id)
-        except UnknownJob:
-            raise web.HTTPNotFound from None
+        await self._house.store.failures.retry(job_id, viewer.user_id)
         return self._changed(f"/jobs/{job_id}")
 
     async def _retry_cause(self, request: web.Request, viewer: Viewer) -> web.Response:

@@ -241,6 +241,8 @@ MISTAKES: Mapping[str, str] = {
         "This is your own request: another moderator or the owner of the server has to decide it."
     ),
     "review_nothing_set": "Choose the hours, the reports or both.",
+    "compare_two": "Two pictures can be compared: mark exactly two.",
+    "archive_busy": "You or several others are downloading pictures right now: try again in a minute.",
     "review_claimed": "Another moderator looks at this at the moment: take the next one.",
     "review_gone": "This review is no longer kept.",
     "report_own": "This picture is your own: delete it with the button below it.",

@@ -78,6 +78,19 @@ async def serving(
     connections = Connections()
     app = web.Application(middlewares=[_one_request_of(connections)])
     app.add_routes(_Pages(metrics, refresh, checks, notes, token).routes())
+    async with listening(app, connections, host, port, section="web"):
+        log.info("metrics and health are at http://%s:%d", host or LOOPBACK, port)
+        yield
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application, connections: Connections, host: str, port: int, *, section: str
+) -> AsyncIterator[None]:
+    """Serve an application at `host` (empty: loopback) and `port` inside the block.
+
+    Raises ConfigurationError, which names the keys of `section`.
+    """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     if runner.server is None:
@@ -88,10 +101,11 @@ async def serving(
                 connections.counted(runner.server), host or LOOPBACK, port, backlog=BACKLOG
             )
         except OSError as error:
-            raise ConfigurationError(_unusable(host or LOOPBACK, port, error)) from None
+            raise ConfigurationError(_unusable(section, host or LOOPBACK, port, error)) from None
         except UnicodeError:  # the resolver's for a name with an empty or a long part
-            raise ConfigurationError(f"web.host: {quoted(host)} is not the name of a machine.") from None
-        log.info("metrics and health are at http://%s:%d", host or LOOPBACK, port)
+            raise ConfigurationError(
+                f"{section}.host: {quoted(host)} is not the name of a machine."
+            ) from None
         try:
             yield
         finally:
@@ -117,17 +131,17 @@ def _one_request_of(connections: Connections) -> Middleware:
     return one_request
 
 
-def _unusable(host: str, port: int, error: OSError) -> str:
+def _unusable(section: str, host: str, port: int, error: OSError) -> str:
     """Return a sentence for an address that cannot be served, with what to do."""
     # Asyncio's own words repeat the address. The resolver's errors have negative numbers.
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
         return (
-            f"web.port: {host}:{port} cannot be used: {reason}. Give this process another port, such as by "
-            "SDJAX__WEB__PORT, or 0 for none."
+            f"{section}.port: {host}:{port} cannot be used: {reason}. Give this process another port, such "
+            f"as by SDJAX__{section.upper()}__PORT, or 0 for none."
         )
     remedy = "" if error.errno in (errno.EMFILE, errno.ENFILE) else " Name an address of this machine."
-    return f"web.host: {quoted(host)} cannot be used: {reason}.{remedy}"
+    return f"{section}.host: {quoted(host)} cannot be used: {reason}.{remedy}"
 
 
 class _Pages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import AsyncIterator
 from importlib import resources
 from pathlib import Path
@@ -78,10 +79,37 @@ async def test_a_login_with_discord_leads_into_the_page(people: People, script: 
 async def test_the_pages_of_a_login_are_accessible(
     people: People, size: tuple[int, int], locale: str
 ) -> None:
+    job_id = await people.place.paint(1, variants=2, prompt="a red fox at night")
     page = await people.page("Omar", size=size, locale=locale, bypass_csp=True)
+    marks = f"picture={job_id}.0&picture={job_id}.1"
     for path in ("enter", "servers", "gallery?whose=me", "gallery?whose=server", "queue"):
         await page.goto(f"{people.place.url}/{path}")
         await people.check(page)
+    for marked in (marks, "", f"{marks}&picture={job_id}.1&picture={job_id}.2"):
+        await page.goto(f"{people.place.url}/gallery/compare?{marked}")
+        await people.check(page)
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+async def test_pictures_are_starred_compared_and_downloaded(people: People, script: bool) -> None:
+    place = people.place
+    fox, cat = await place.paint(1, variants=2, prompt="a fox"), await place.paint(2, prompt="a cat")
+    page = await people.page("Omar", java_script_enabled=script)
+    await page.goto(f"{place.url}/gallery?whose=server")
+    await page.get_by_role("button", name=f"Add request {cat} to your favourites").click()
+    await expect(page.get_by_role("button", name=f"Remove request {cat} ")).to_be_visible()
+    await page.get_by_role("checkbox", name=f"Mark picture {fox}-1").check()
+    await page.get_by_role("checkbox", name=f"Mark picture {cat}-1").check()
+    await page.get_by_role("button", name="Compare two").click()
+    await expect(page.locator("mark")).to_have_text(["cat", "fox"])
+    await page.get_by_role("link", name="Back to the gallery").click()
+    await page.get_by_role("checkbox", name="Only my favourites").check()
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.get_by_role("img", name="a fox")).to_have_count(0)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Download").click()
+    with zipfile.ZipFile(await (await download.value).path()) as archive:
+        assert archive.namelist() == [f"{cat}-1.png"]
 
 
 async def hold(place: Place, *numbers: int, **whose: Any) -> list[Review]:

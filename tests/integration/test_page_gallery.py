@@ -1,0 +1,239 @@
+"""The gallery of the page over HTTP: what it finds, favourites, two pictures compared, archives."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import zipfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+from page_place import ELSEWHERE, IDS, MODS, Place, placed
+from yarl import URL
+
+from bot.page import pictures
+from bot.page.members import FRESH_SECONDS
+from bot.page.pictures import LEFT_OUT
+from bot.sandbox.permissions import Permission
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with placed(tmp_path) as place:
+        yield place
+
+
+async def member(place: Place) -> aiohttp.ClientSession:
+    """A browser of Ravi, who may read the channels of the server."""
+    place.sandbox.employ("ravi", Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY)
+    return await place.browser(IDS["ravi"])
+
+
+async def text_of(browser: aiohttp.ClientSession, url: URL | str) -> str:
+    async with browser.get(url) as answer:
+        assert answer.status == 200
+        return re.sub(r"[\u2066-\u2069]", "", await answer.text())
+
+
+async def archive(browser: aiohttp.ClientSession, url: URL | str) -> dict[str, bytes]:
+    """The files of an archive by their names."""
+    async with browser.get(url) as answer:
+        assert (answer.status, answer.content_type) == (200, "application/zip")
+        assert "attachment" in answer.headers["Content-Disposition"]
+        data = await answer.read()
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        assert found.testzip() is None
+        return {name: found.read(name) for name in found.namelist()}
+
+
+async def file_of(place: Place, job_id: str, index: int = 0) -> bytes:
+    name = (await place.store.jobs.get(job_id)).images[index].artifact
+    assert name is not None
+    return await place.house.artifacts.get(name)
+
+
+async def test_the_gallery_is_searched_by_seed_level_and_day(place: Place) -> None:
+    browser, job_id = await place.as_("moderator"), await place.paint(1)
+    seed = (await place.store.jobs.get(job_id)).images[0].seed
+    today = datetime.now(UTC).date()
+    tomorrow = today + timedelta(days=1)
+    for query, there in (
+        (f"seed={seed}", True),
+        (f"seed={seed + 1}", False),
+        ("seed=x", False),
+        ("level=none", True),
+        ("level=mild", False),
+        (f"since={today}&until={tomorrow}", True),
+        (f"since={tomorrow}", False),
+        (f"until={today - timedelta(days=1)}", False),
+        ("since=9999-12-31&until=9999-12-31", False),
+        ("since=x&until=2026-99-99&level=x", True),
+    ):
+        text = await text_of(browser, f"{place.url}/gallery?whose=server&{query}")
+        assert (job_id in text) == there, query
+
+
+async def test_a_star_makes_a_request_a_favourite_of_its_viewer_alone(place: Place) -> None:
+    browser, job_id = await member(place), await place.paint(1)
+    other = await place.paint(2)
+    gallery = f"{place.url}/gallery?whose=server&starred=yes"
+    assert job_id not in await text_of(browser, gallery)
+    star = f"{place.url}/gallery/{job_id}/star?words=wall&whose=server"
+    async with browser.post(star, data={"star": "yes"}, headers={"Origin": place.url}) as answer:
+        assert (answer.status, str(answer.url)) == (200, f"{place.url}/gallery?words=wall&whose=server")
+        assert "★" in await answer.text()
+    assert await place.store.favourites.of(IDS["ravi"]) == [job_id]
+    text = await text_of(browser, gallery)
+    assert job_id in text
+    assert other not in text
+    assert "★" not in await text_of(await place.as_("operator"), f"{place.url}/gallery")
+    async with browser.post(star, headers={"Origin": place.url}) as answer:
+        assert answer.status == 200
+    assert await place.store.favourites.of(IDS["ravi"]) == []
+
+
+@pytest.mark.parametrize("whose", [{"private": True}, {"guild_id": ELSEWHERE}], ids=["private", "elsewhere"])
+async def test_what_a_member_may_not_see_is_no_favourite_and_not_compared_or_downloaded(
+    place: Place, whose: dict[str, object]
+) -> None:
+    browser, hidden = await member(place), await place.paint(1, **whose)
+    seen = await place.paint(2)
+    async with browser.post(
+        f"{place.url}/gallery/{hidden}/star", data={"star": "yes"}, headers={"Origin": place.url}
+    ) as answer:
+        assert answer.status == 404
+    assert await place.store.favourites.of(IDS["ravi"]) == []
+    marks = f"picture={hidden}.0&picture={seen}.0"
+    async with browser.get(f"{place.url}/gallery/compare?{marks}") as answer:
+        assert answer.status == 404
+    files = await archive(browser, f"{place.url}/gallery/archive?{marks}")
+    assert files == {f"{seen}-1.png": await file_of(place, seen), LEFT_OUT: f"{hidden}-1.png".encode()}
+    await place.store.favourites.add(IDS["ravi"], hidden)  # by a reaction in Discord, before it was hidden
+    assert hidden not in await text_of(browser, f"{place.url}/gallery?whose=server&starred=yes")
+
+
+async def test_the_operator_of_a_link_has_no_favourites(place: Place) -> None:
+    browser, job_id = await place.browser(0), await place.paint(1)
+    assert "☆" not in await text_of(browser, f"{place.url}/gallery")
+    star = f"{place.url}/gallery/{job_id}/star"
+    async with browser.post(star, data={"star": "yes"}, headers={"Origin": place.url}) as answer:
+        assert answer.status == 404
+
+
+async def test_two_pictures_are_compared_by_what_differs(place: Place) -> None:
+    browser = await place.as_("moderator")
+    job_id = await place.paint(1, variants=2, prompt="a red fox <i>at</i> night")
+    other = await place.paint(2, prompt="a red fox at dawn")
+    marks = f"picture={job_id}.1&picture={other}.0"
+    text = await text_of(browser, f"{place.url}/gallery/compare?whose=server&{marks}")
+    assert "<mark>night</mark>" in text
+    assert "<mark>dawn</mark>" in text
+    assert "<mark>red</mark>" not in text
+    assert "&lt;i&gt;" in text
+    assert f'src="/pictures/{job_id}/1"' in text
+    assert re.findall(r'scope="row" dir="ltr">(\w+)<', text) == ["prompt", "seed"]
+    assert 'href="/gallery?whose=server"' in text
+    equal = await text_of(browser, f"{place.url}/gallery/compare?picture={job_id}.0&picture={other}.0")
+    assert 'dir="ltr">seed<' not in equal
+
+
+@pytest.mark.parametrize(
+    "marks", ["", "picture={0}.0", "picture={0}.0&picture={0}.0", "picture=%00.0&picture={0}.9"]
+)
+async def test_other_marks_than_two_are_a_mistake_that_is_told(place: Place, marks: str) -> None:
+    browser, job_id = await place.as_("moderator"), await place.paint(1)
+    address = URL(f"{place.url}/gallery/compare?{marks.format(job_id)}", encoded=True)
+    assert "mark exactly two" in await text_of(browser, address)
+
+
+async def test_an_archive_has_the_marked_pictures_or_all_of_the_view(place: Place) -> None:
+    browser = await place.as_("moderator")
+    first, second = await place.paint(1, variants=2, prompt="a fox"), await place.paint(2, prompt="a cat")
+    marked = await archive(browser, f"{place.url}/gallery/archive?picture={first}.1&picture={second}.0")
+    assert marked == {
+        f"{first}-2.png": await file_of(place, first, 1),
+        f"{second}-1.png": await file_of(place, second),
+    }
+    view = await archive(browser, f"{place.url}/gallery/archive?whose=server&words=fox")
+    assert sorted(view) == [f"{first}-1.png", f"{first}-2.png"]
+    assert await archive(browser, f"{place.url}/gallery/archive?words=zebra") == {}
+
+
+async def test_an_archive_names_what_is_beyond_its_limits_or_gone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = await place.as_("moderator")
+    ids = [await place.paint(number) for number in range(4)]
+    marks = "&".join(f"picture={job_id}.0" for job_id in ids)
+    monkeypatch.setattr(pictures, "MOST_PACKED", 3)
+    files = await archive(browser, f"{place.url}/gallery/archive?{marks}")
+    assert files[LEFT_OUT] == f"{ids[3]}-1.png".encode()
+    monkeypatch.setattr(pictures, "MOST_BYTES", 1)
+    files = await archive(browser, f"{place.url}/gallery/archive?{marks}")
+    assert sorted(files) == sorted([f"{ids[0]}-1.png", LEFT_OUT])
+    assert len(files[LEFT_OUT].split()) == 3
+    monkeypatch.undo()
+    name = (await place.store.jobs.get(ids[0])).images[0].artifact
+    assert name is not None
+    await place.house.artifacts.delete(name)
+    assert (await archive(browser, f"{place.url}/gallery/archive?{marks}"))[
+        LEFT_OUT
+    ] == f"{ids[0]}-1.png".encode()
+
+
+async def test_an_archive_is_sent_picture_by_picture_and_ends_with_the_role(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile its person gets no second one, and others do."""
+    browser, other = await place.as_("moderator"), await place.as_("operator")
+    ids = [await place.paint(number, channel_id=MODS) for number in range(3)]
+    marks = "&".join(f"picture={job_id}.0" for job_id in ids)
+    get, go_on, read = place.house.artifacts.get, asyncio.Event(), 0
+
+    async def slow(name: str, *, tidy: bool = True) -> bytes:
+        nonlocal read
+        read += 1
+        if read == 2:
+            await go_on.wait()
+        return await get(name, tidy=tidy)
+
+    monkeypatch.setattr(place.house.artifacts, "get", slow)
+    async with browser.get(f"{place.url}/gallery/archive?{marks}") as answer:
+        data = await answer.content.readany()
+        assert f"{ids[0]}-1.png".encode() in data  # while the second picture is not read yet
+        assert "try again in a minute" in await text_of(browser, f"{place.url}/gallery/archive?{marks}")
+        assert len(await archive(other, f"{place.url}/gallery/archive?{marks}")) == 3
+        place.sandbox.employ("ravi")
+        place.time.now += FRESH_SECONDS
+        go_on.set()
+        data += await answer.read()
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        assert found.namelist() == [f"{ids[0]}-1.png", f"{ids[1]}-1.png", LEFT_OUT]
+        assert found.read(LEFT_OUT) == f"{ids[2]}-1.png".encode()
+
+
+async def test_who_goes_in_the_middle_of_an_archive_makes_room_for_another(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, job_id = await place.as_("moderator"), await place.paint(1)
+    get, go_on = place.house.artifacts.get, asyncio.Event()
+
+    async def slow(name: str, *, tidy: bool = True) -> bytes:
+        await go_on.wait()
+        return await get(name, tidy=tidy)
+
+    monkeypatch.setattr(place.house.artifacts, "get", slow)
+    address = f"{place.url}/gallery/archive?picture={job_id}.0"
+    async with browser.get(address):
+        pass  # and closed
+    go_on.set()
+    async with asyncio.timeout(10):
+        while True:
+            async with browser.get(address) as answer:
+                if answer.content_type == "application/zip":
+                    break
+            await asyncio.sleep(0.01)
