@@ -291,6 +291,9 @@ class ForeignNames(Protocol):
         Of several names each is an equal share of the tensor's rows.
         """
 
+    def halves_exchanged(self, name: str) -> bool:
+        """Return whether a single file has the second half of this tensor's rows first."""
+
     def spellings(self, path: str) -> Iterable[str]:
         """Return all spellings of the layer at this path."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,8 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
         for index, each in enumerate(current):
             if each in stored:
                 raise UnreadableCheckpoint(f"{file} has the tensor {quoted(each)} under two names.")
-            stored[each] = tensor.share(index, len(current)) if len(current) > 1 else tensor
+            share = tensor.share(index, len(current)) if len(current) > 1 else tensor
+            stored[each] = replace(share, exchanged=names.halves_exchanged(name))
     return Part(model=model, config=config, stored=stored, origin=str(file))
 
 

@@ -81,6 +81,7 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
     shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
     values = raw.view(NUMPY_DTYPES.get(tensor.dtype, np.uint8)).reshape(shape)
     values = values.T if tensor.transposed else values
+    values = np.roll(values, len(values) // 2, axis=0) if tensor.exchanged else values
     cast = casting(tensor, dtype)
     out = aligned(parameter.shape, dtype)
     if values.ndim < 2:

@@ -38,8 +38,8 @@ WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safe
 class Stored:
     """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes.
 
-    `transposed`: the file holds a matrix whose rows are this tensor's columns. The tensor's values are those
-    in the file times `scale`.
+    `transposed`: the file holds a matrix whose rows are this tensor's columns. `exchanged`: the file has the
+    second half of its rows first. The tensor's values are those in the file times `scale`.
     """
 
     file: Path
@@ -48,6 +48,7 @@ class Stored:
     offset: int
     size: int
     transposed: bool = False
+    exchanged: bool = False
     scale: float = 1.0
 
     def turned(self) -> Stored:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sdjax_engine.families.chat_texts import ChatTexts
 from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.flux2_klein import names
 from sdjax_engine.families.flux2_klein.denoiser import Flux2Denoiser, encoded
 from sdjax_engine.families.flux2_klein.latents import PACKED_LATENTS, PackedVae, latents_of
 from sdjax_engine.families.precision import Precisions
@@ -33,7 +34,7 @@ class Flux2Klein:
 
     pipelines = ("Flux2KleinPipeline", "Flux2KleinInpaintPipeline")
     adaptable = (TRANSFORMER,)
-    foreign_names = None
+    foreign_names = names
 
     def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
         """Return the classes of each network; all pipelines have the same."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-PREFIX = "model.diffusion_model."
+from sdjax_engine.families.transformer_names import PREFIX, in_all_files
+
 RENAMED = {
     "x_embedder": "all_x_embedder.2-1",
     "final_layer": "all_final_layer.2-1",
@@ -33,9 +34,13 @@ def current_names(name: str) -> tuple[str, ...]:
     return (ORIGINAL.sub(lambda match: RENAMED[match[0]], name),)
 
 
-LORA_PREFIXES = ("", "transformer.", "diffusion_model.")
-KOHYA = "lora_unet_"
 OUT = ".attention.to_out.0"
+
+
+def halves_exchanged(name: str) -> bool:
+    """Return False: every tensor has its rows in today's order."""
+    del name
+    return False
 
 
 def spellings(path: str) -> list[str]:
@@ -58,12 +63,3 @@ def joint_spellings(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
             block = path.removesuffix(OUT)
             found |= dict.fromkeys(in_all_files([f"{block}.attention.out"]), (path,))
     return found
-
-
-def in_all_files(paths: Iterable[str]) -> list[str]:
-    """Return the spellings of these paths with every prefix; kohya's have no dots."""
-    return [
-        spelling
-        for path in dict.fromkeys(paths)
-        for spelling in (*(f"{prefix}{path}" for prefix in LORA_PREFIXES), KOHYA + path.replace(".", "_"))
-    ]

@@ -1,4 +1,4 @@
-"""FLUX.2 klein in the engine: prompts of any length and start pictures share batches; nothing compiles."""
+"""FLUX.2 klein in the engine: all kinds of requests share batches; nothing compiles."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 from compilations import counted_compilations
 from engines import file_of, fingerprint, like
 from flux2_klein_files import make_tiny_flux2_klein
+from safetensors.torch import save_file
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer
-from sdjax_engine.request import Offer, Request, Sampler
+from sdjax_engine.request import Lora, Offer, Request, Sampler
 
 DEADLINE = 180
 SIZES = ((32, 48), (32, 32))
@@ -38,11 +39,30 @@ VARIED = (
     like(PLAIN, height=32, seed=9),
     like(PLAIN, init_image=START, strength=0.6),
     like(PLAIN, init_image=START, mask_image=MASK, strength=0.9),
+    like(PLAIN, loras=(Lora(name="split"),)),
+    like(PLAIN, loras=(Lora(name="fused", weight=-0.5),), seed=4),
 )
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def loras(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same LoRA for queries, keys and values of a prompt, in one tensor and in three."""
+    folder, width = tmp_path_factory.mktemp("loras"), 48
+    generator = torch.Generator().manual_seed(1)
+    down, up = (torch.randn(shape, generator=generator) for shape in ((2, width), (3 * width, 2)))
+    fused = "diffusion_model.double_blocks.1.txt_attn.qkv"
+    tensors = {f"{fused}.lora_A.weight": down, f"{fused}.lora_B.weight": up}
+    save_file(tensors, folder / "fused.safetensors")
+    split = {}
+    for third, name in zip(up.chunk(3), ("add_q_proj", "add_k_proj", "add_v_proj"), strict=True):
+        layer = f"transformer.transformer_blocks.1.attn.{name}"
+        split |= {f"{layer}.lora_A.weight": down.clone(), f"{layer}.lora_B.weight": third.clone()}
+    save_file(split, folder / "split.safetensors")
+    return {name: folder / f"{name}.safetensors" for name in ("fused", "split")}
+
+
+@pytest.fixture(scope="module")
+def engine(loras: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine with the base checkpoint, in shards."""
     folder = make_tiny_flux2_klein(
         tmp_path_factory.mktemp("checkpoint") / "klein", distilled=False, max_shard_size="200KB"
@@ -54,9 +74,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         num_inference_steps=8,
         guidance_scale=4.0,
         sampler=Sampler.FLOW_EULER,
+        loras=tuple(loras),
     )
     config = EngineConfig(
-        models=(ModelSpec(offer=offer, source=str(folder)),),
+        models=(ModelSpec(offer=offer, source=str(folder), loras=loras),),
         cpu_devices=2,
         seats_per_device=2,
         lanes=tuple(dict.fromkeys(request.lane for request in VARIED)),
@@ -80,6 +101,13 @@ def test_requests_of_every_kind_are_painted_alike_alone_and_together_and_nothing
     assert made == []
     assert together == alone
     assert len(set(together)) == len(VARIED)
+
+
+def test_a_lora_in_one_tensor_for_queries_keys_and_values_is_that_in_three(engine: Engine) -> None:
+    fused, split, without = painted(
+        engine, (*(like(PLAIN, loras=(Lora(name=name),)) for name in ("fused", "split")), PLAIN)
+    )
+    assert fused == split != without
 
 
 @pytest.mark.parametrize(("distilled", "steps", "guidance"), [(True, 4, 1.0), (False, 50, 4.0)])
