@@ -1,6 +1,6 @@
 """What the operators' page costs with viewers of a busy queue, and how far it is behind the queue.
 
-    python benchmarks/page.py [--viewers 10] [--seconds 20] [--view queue]
+    python benchmarks/page.py [--viewers 10] [--seconds 20] [--view queue] [--database sqlite|postgresql]
 
 The peer is the same process, with the same requests coming in, without viewers. Viewers are another process.
 """
@@ -24,6 +24,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from conditions import print_conditions  # noqa: E402 - found by the line above
 from evening import free_port  # noqa: E402
 from recipes import origin, recipe  # noqa: E402
+from store_servers import postgresql  # noqa: E402
 
 from bot.config.operators import UsageConfig  # noqa: E402
 from bot.config.page import PageConfig  # noqa: E402
@@ -74,11 +75,16 @@ async def follow(url: str, cookie: str, viewers: int, seconds: float) -> None:
     print(json.dumps(seen))
 
 
-async def measure(viewers: int, seconds: float, view: str) -> None:
+async def measure(viewers: int, seconds: float, view: str, database: str) -> None:
     """Print the costs without and with viewers."""
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
+        url = f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
+        if database == "postgresql":
+            server = stack.enter_context(postgresql(Path(tempfile.gettempdir())))
+            server.execute("CREATE DATABASE page")
+            url = server.url("page")
+        store = await Store.open(url)
         stack.push_async_callback(store.close)
         await ask(store, 0.0, 0)
         for number in range(1, JOBS):
@@ -111,6 +117,7 @@ if __name__ == "__main__":
     parser.add_argument("--viewers", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--view", default="queue")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--follow", help=argparse.SUPPRESS)
     parser.add_argument("--cookie", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -118,4 +125,4 @@ if __name__ == "__main__":
         asyncio.run(follow(given.follow, given.cookie, given.viewers, given.seconds))
     else:
         print_conditions("aiohttp", "jinja2")
-        asyncio.run(measure(given.viewers, given.seconds, given.view))
+        asyncio.run(measure(given.viewers, given.seconds, given.view, given.database))

@@ -21,7 +21,7 @@ from bot.page.guard import Field, back, form_of, number_of
 from bot.page.house import House
 from bot.page.pictures import Pictures
 from bot.page.rights import Reach, Right, Role, Viewer
-from bot.page.wall import may_undo, server_of, tiles
+from bot.page.wall import UNDONE, may_undo, server_of, tiles
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.reviews import Kind, Review
 from bot.texts.markup import tidy
@@ -36,7 +36,6 @@ OUTCOMES: Mapping[Kind, Mapping[str, Outcome]] = MappingProxyType(
         Kind.APPEAL: {ACCEPT: Outcome.SHOWN, DECLINE: Outcome.DECLINED},
     }
 )
-MILDEST = (Outcome.SHOWN, Outcome.SPOILER, Outcome.REJECTED)
 
 Act = Callable[[web.Request, Viewer, Review], Awaitable[str]]
 
@@ -91,7 +90,7 @@ class Decisions:
         return f"{path}?last={review.id}"
 
     async def undo(self, _request: web.Request, viewer: Viewer, review: Review) -> str:
-        """Hold the pictures again that the person has let through a moment ago."""
+        """Hold the pictures again about which the person has decided a moment ago."""
         if not may_undo(review, viewer.user_id, self._house.now):
             raise UserMistake("review_over")
         await self._house.store.reviews.undo(review, viewer.by(review.guild_id))
@@ -154,6 +153,6 @@ class Decisions:
         marks = {index for index in indices if str(index) in {str(each) for each in marked}}
         if not marks or marks == set(indices) or chosen is others:
             return chosen, {}
-        mildest = min(chosen, others, key=MILDEST.index)
+        mildest = min(chosen, others, key=UNDONE.index)
         of_each = {index: chosen if index in marks else others for index in indices}
         return mildest, {index: each for index, each in of_each.items() if each is not mildest}

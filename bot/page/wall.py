@@ -12,6 +12,7 @@ from aiohttp import web
 from bot.delivery.review_message import file_in_question
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import SEARCH_DISTANCE
+from bot.domain.holds import Outcome
 from bot.domain.jobs import ImageRecord
 from bot.domain.time_units import DAY_SECONDS
 from bot.page.guard import number_of
@@ -23,6 +24,7 @@ from bot.store.rows.reviews import Kind, Review
 
 SHOWN = 50
 UNDO_SECONDS = 60.0
+UNDONE = (Outcome.SHOWN, Outcome.SPOILER, Outcome.REJECTED)
 SEARCHED, SIMILAR = 4, 6
 """How many pictures of a case similar ones are looked for of, and how many of these are shown."""
 RECORD_DAYS = 30
@@ -151,10 +153,10 @@ async def _undoable(house: House, query: Mapping[str, str]) -> Review | None:
 
 
 def may_undo(review: Review, viewer: int, now: float) -> bool:
-    """Return whether a person may hold the pictures again that they have let through a moment ago."""
-    shows = review.outcome is not None and review.outcome.shows and review.kind is not Kind.APPEAL
+    """Return whether a person may hold the pictures again about which they have decided a moment ago."""
+    decided = review.outcome in UNDONE and review.kind is not Kind.APPEAL
     lately = review.decided_at is not None and now - review.decided_at < UNDO_SECONDS
-    return shows and lately and review.decided_by == viewer and review.job_id is not None
+    return decided and lately and review.decided_by == viewer and review.job_id is not None
 
 
 def _trouble(query: Mapping[str, str]) -> UserMistake | None:

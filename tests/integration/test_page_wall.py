@@ -172,12 +172,13 @@ async def test_an_appeal_shows_the_persons_words_and_paints_an_accepted_prompt(
     assert (await place.store.reviews.get(refused, HERE)).kind is Kind.APPEAL
 
 
-async def test_what_was_let_through_a_moment_ago_is_held_again(
-    place: Place, mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("act", "noted"), [("approve", Act.APPROVE), ("reject", Act.REJECT)])
+async def test_what_was_decided_a_moment_ago_is_held_again(
+    place: Place, mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, act: str, noted: Act
 ) -> None:
     review, late = await held(place, 1), await held(place, 2)
     for each in (review, late):
-        await post(mina, place, f"/wall/{each.id}/decide", act="approve")
+        await post(mina, place, f"/wall/{each.id}/decide", act=act, reason="because")
     other = await place.as_("moderator")
     await post(other, place, f"/wall/{review.id}/undo")
     assert await place.store.reviews.waiting(HERE, limit=9) == []
@@ -187,7 +188,38 @@ async def test_what_was_let_through_a_moment_ago_is_held_again(
     await post(mina, place, f"/wall/{late.id}/undo")
     assert len(await place.store.reviews.waiting(HERE, limit=9)) == 1
     acts = [entry.act for entry in await place.store.moderation.entries(HERE, limit=9)]
-    assert acts == [Act.HIDE, Act.APPROVE, Act.APPROVE]
+    assert acts == [Act.HIDE, noted, noted]
+    (image,) = (await place.store.jobs.get(review.job_id or "")).images
+    assert (image.showing, image.ruling) == (Showing.HOLD, None)
+    assert image.held is not None
+
+
+async def test_a_decision_by_picture_is_undone_for_all_its_pictures_and_for_no_other(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    review = await held(place, variants=3)
+    job_id, reviews = review.job_id or "", place.store.reviews
+    await reviews.decide(review.id, Outcome.SHOWN, BY, but={0: Outcome.REJECTED})
+    await reviews.hold(job_id, Hold(cause=Cause.REPORTS), BY)
+    (second,) = await reviews.waiting(HERE, limit=9)
+    await post(mina, place, f"/wall/{second.id}/decide", act="reject", tile="1", reason="because")
+    images = (await place.store.jobs.get(job_id)).images
+    assert [image.showing.value for image in images] == ["withhold", "withhold", "show"]
+    await post(mina, place, f"/wall/{second.id}/undo")
+    images = (await place.store.jobs.get(job_id)).images
+    assert [image.showing.value for image in images] == ["withhold", "hold", "hold"]
+
+
+async def test_a_rejection_is_not_undone_once_its_person_has_appealed(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    review = await held(place)
+    await post(mina, place, f"/wall/{review.id}/decide", act="reject", reason="because")
+    await place.store.appeals.appeal_pictures(review.job_id or "", review.user_id)
+    path, _ = await post(mina, place, f"/wall/{review.id}/undo")
+    assert path == f"/wall/{review.id}?trouble=review_over"
+    (image,) = (await place.store.jobs.get(review.job_id or "")).images
+    assert image.showing is Showing.WITHHOLD
 
 
 @pytest.mark.parametrize("of_copy", [False, True])

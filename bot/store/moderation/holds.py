@@ -34,8 +34,21 @@ NOTHING_DECIDED: Mapping[str, Any] = {"ruling": None, "ruling_reason": ""}
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
     """Hold the shown pictures of a job; return the ids of the changed jobs, empty if no picture was shown."""
-    of_jobs, of_images = {**hold_values(hold), "ruling": None}, {"showing": Showing.HOLD, **NOTHING_DECIDED}
+    of_jobs, of_images = _held_by(hold)
     return await _change(connection, job_id, of_jobs, of_images, before=OPEN, now=now)
+
+
+async def hold_again(
+    connection: AsyncConnection, job_id: str, hold: Hold, *, rejected: str, now: float
+) -> list[str]:
+    """Hold the shown pictures of a job, and those `rejected` for this reason whose files are kept."""
+    await lock_sharing(connection, job_id, tuple(Showing))  # in one order: both changes lock parts of these
+    shown = await hold_pictures(connection, job_id, hold, now=now)
+    theirs = (images.c.ruling == Outcome.REJECTED.value) & (images.c.ruling_reason == rejected)
+    values = _held_by(hold)
+    return shown + await _change(
+        connection, job_id, *values, before=(Showing.WITHHOLD,), only=theirs, now=now
+    )
 
 
 async def rule_on(
@@ -67,6 +80,11 @@ async def uphold(connection: AsyncConnection, job_id: str, reason: str) -> None:
     values = {"ruling": Outcome.REJECTED.value, **({"ruling_reason": reason} if reason else {})}
     kept = sa.update(images).where(withheld, images.c.artifact.is_not(None))
     await connection.execute(kept.values(values))
+
+
+def _held_by(hold: Hold) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of jobs and of images that wait for a decision."""
+    return {**hold_values(hold), **NOTHING_DECIDED}, {"showing": Showing.HOLD, **NOTHING_DECIDED}
 
 
 async def _change(

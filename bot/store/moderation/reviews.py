@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.domain.holds import Cause, Hold, Outcome, Ruling
+from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job
 from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.appeals import end_appeal
-from bot.store.moderation.holds import ANYWAY, hold_pictures, lock_sharing, rule_on
+from bot.store.moderation.holds import ANYWAY, hold_again, hold_pictures, lock_sharing, rule_on
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.outbox import UNSETTLED, renew
@@ -87,17 +87,22 @@ class Reviews(Verbs):
         Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` where nothing is shown.
         """
         async with self._telling(results=True) as connection:
-            return await self._hold(connection, job_id, hold, by)
+            held = await hold_pictures(connection, job_id, hold, now=self._clock())
+            return await self._note_held(connection, job_id, hold, by, held)
 
     async def undo(self, review: Review, by: By) -> None:
-        """Hold again the pictures that a review has let through, for another decision.
+        """Hold again the pictures that a review has let through or rejected, for another decision.
 
-        Raises UserMistake `review_over` where they have been decided about since, and as `hold` does.
+        Raises UserMistake `review_over` where they have been decided about since, or their person has
+        appealed, and as `hold` does.
         """
         async with self._telling(results=True) as connection:
             job = await load_job(connection, review.job_id or "")
-            await self._hold(connection, job.id, job.hold or Hold(cause=Cause.MODE), by)
-            if await is_decided_since(connection, review):  # under the locks of the jobs
+            hold = job.hold or Hold(cause=Cause.MODE)
+            held = await hold_again(connection, job.id, hold, rejected=review.reason, now=self._clock())
+            job = await self._note_held(connection, job.id, hold, by, held)
+            # Both are read under the locks of the jobs.
+            if job.appeal is Appeal.OPEN or await is_decided_since(connection, review):
                 raise UserMistake("review_over")
 
     async def is_last(self, review: Review) -> bool:
@@ -137,9 +142,11 @@ class Reviews(Verbs):
         """
         return await self._end(review_id, outcome, by, own=own, but=but)
 
-    async def _hold(self, connection: AsyncConnection, job_id: str, hold: Hold, by: By) -> Job:
+    async def _note_held(
+        self, connection: AsyncConnection, job_id: str, hold: Hold, by: By, held: list[str]
+    ) -> Job:
+        """Open the review of a job whose pictures were held in the jobs `held`; raises as `hold` does."""
         now = self._clock()
-        held = await hold_pictures(connection, job_id, hold, now=now)
         job = await load_job(connection, job_id)
         if job.deleted_at is not None:
             raise UnknownJob(job=job_id)
