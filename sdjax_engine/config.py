@@ -39,7 +39,9 @@ class ModelSpec:
     "linspace") replaces the schedule's. `loras` are the LoRA files by their names in the offer. The ranks of
     one picture's LoRAs may add up to `lora_rank` (0: no limit). `controlnets` are the ControlNets by their
     names in the offer, all of one architecture: folders, hub ids or .safetensors files. `embeddings` are the
-    files of embeddings (textual inversion) by the names that people type in prompts. `preview_decoder` is
+    files of embeddings (textual inversion) by the names that people type in prompts. `image_prompt` is the
+    .safetensors file of an IP-Adapter, `image_encoder` the folder, hub id or file of its image encoder (None:
+    the folder image_encoder beside the adapter). `preview_decoder` is
     the folder or hub id of a tiny autoencoder that decodes previews (None: they are a linear map of the
     latents). `picture_classifier` is the folder or hub id of a ViT image classifier that judges the model's
     pictures (None: they are not judged); its labels must be the `picture_labels` (None: any). With
@@ -61,6 +63,8 @@ class ModelSpec:
     picture_labels: frozenset[str] | None = None
     controlnets: Mapping[str, str] = field(default_factory=dict)
     embeddings: Mapping[str, Path] = field(default_factory=dict)
+    image_prompt: str | None = None
+    image_encoder: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if the LoRA files are not those of the offer, or the LoRA rank is negative."""
@@ -73,6 +77,10 @@ class ModelSpec:
         if tuple(self.embeddings) != self.offer.embeddings:
             offered, files = list(self.offer.embeddings), list(self.embeddings)
             raise ValueError(f"{self.offer.model} offers the embeddings {offered}, but has files of {files}")
+        if self.offer.image_prompts != (self.image_prompt is not None):
+            raise ValueError(
+                f"{self.offer.model} offers image prompts if, and only if, it has a file for them"
+            )
         if self.lora_rank < 0:
             raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 

@@ -61,6 +61,9 @@ class InvalidRequest(EngineError):
         "control_strength": "A control strength of {value} is not possible: choose between 0 and {limit}.",
         "control_interval": "A control interval from {start} to {stop} is not possible: "
         "choose a start from 0, and after it a stop up to 1.",
+        "no_image_prompts": "{model} takes no picture as a prompt: leave the image prompt out.",
+        "image_prompt_strength": "A strength of the image prompt of {value} is not possible: "
+        "choose between 0 and 1.",
         "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
     }
 

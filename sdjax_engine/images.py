@@ -41,7 +41,9 @@ RECIPE_VERSION = 1
 PARAMETERS_CHUNK = "parameters"
 UNICODE = b"UNICODE\0"  # what EXIF puts before a UserComment of UTF-16
 OURS = b"sdjax\0"
-PICTURES = frozenset({"init_image", "mask_image", "control_image"})  # the fields with picture files
+PICTURES = frozenset(
+    {"init_image", "mask_image", "control_image", "image_prompt"}
+)  # the fields with picture files
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
     {**SAMPLER_NAMES, Sampler.PNDM: "PLMS", Sampler.EULER_ANCESTRAL: "Euler a"}  # that web UI's names
@@ -51,7 +53,7 @@ UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.erro
 
 NEWER = (
     *("strength", "loras", "variations", "second_pass", "guidance_interval", "clip_skip"),
-    *("controlnet", "control_type", "control_strength", "control_interval"),
+    *("controlnet", "control_type", "control_strength", "control_interval", "image_prompt_strength"),
 )
 """The fields that a recipe lacks where they have their defaults, for older versions."""
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Request)}
@@ -94,6 +96,8 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
             f"Module: {module}, Model: {model}, Weight: {request.control_strength:g}, "
             f"Guidance Start: {start:g}, Guidance End: {stop:g}"
         )
+    if request.image_prompt is not None:
+        settings["Image prompt strength"] = f"{request.image_prompt_strength:g}"
     if len(request.variations) == 1:
         [variation] = request.variations
         settings["Variation seed"] = str(variation.seed)
@@ -272,6 +276,7 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
     kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list, "control_interval": list}
     kinds |= {"controlnet": str, "control_type": str, "control_strength": float}
+    kinds |= {"image_prompt_strength": float}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width", "clip_skip"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():

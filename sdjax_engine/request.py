@@ -177,6 +177,8 @@ class Request:
     A `control_image`, a picture file too, holds the composition: the ControlNet called `controlnet` (empty:
     the model's first) sees what `control_type` says of it, with `control_strength` in the shares of a pass's
     evaluations that `control_interval` says.
+    An `image_prompt`, a picture file too, is a prompt beside the text: its middle, a square, works with
+    `image_prompt_strength` from 0 to 1.
     """
 
     prompt: str
@@ -201,6 +203,8 @@ class Request:
     control_type: ControlType = ControlType.EDGES
     control_strength: float = 1.0
     control_interval: tuple[float, float] = WHOLE
+    image_prompt: bytes | None = field(default=None, repr=False)
+    image_prompt_strength: float = 1.0
 
     @property
     def guided(self) -> bool:
@@ -245,7 +249,8 @@ class Offer:
     `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
     `embeddings` are the words of prompts that have vectors of their own.
     `controlnets` are the names of the networks that hold a picture to a control picture, `control_types` the
-    types that people may choose, each with the name of its network; empty: any type. A request may skip
+    types that people may choose, each with the name of its network; empty: any type. With `image_prompts`
+    pictures may be prompts. A request may skip
     `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
     the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
     """
@@ -268,6 +273,7 @@ class Offer:
     controlnets: tuple[str, ...] = ()
     control_types: tuple[tuple[ControlType, str], ...] = ()
     embeddings: tuple[str, ...] = ()
+    image_prompts: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request can match."""
@@ -332,6 +338,8 @@ class Offer:
             self._check_lora(lora)
         if request.control_image is not None or request.controlnet:
             self._check_control(request)
+        if request.image_prompt is not None:
+            self._check_image_prompt(request.image_prompt_strength)
         if request.second_pass is not None:
             self._check_second_pass(request, request.second_pass)
         return request
@@ -378,6 +386,12 @@ class Offer:
         if not (math.isfinite(strength) and 0 <= strength <= MAX_CONTROL_STRENGTH):
             raise InvalidRequest("control_strength", value=strength, limit=f"{MAX_CONTROL_STRENGTH:g}")
         _check_interval("control_interval", request.control_interval)
+
+    def _check_image_prompt(self, strength: float) -> None:
+        if not self.image_prompts:
+            raise InvalidRequest("no_image_prompts", model=self.model)
+        if not (math.isfinite(strength) and 0 <= strength <= 1):
+            raise InvalidRequest("image_prompt_strength", value=strength)
 
     def _check_lora(self, lora: Lora) -> None:
         if not self.loras:

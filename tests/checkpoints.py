@@ -21,7 +21,9 @@ from typing import Any
 import diffusers
 import torch
 from diffusers import AutoencoderKL, AutoencoderTiny, ControlNetModel, UNet2DConditionModel
+from diffusers.models.embeddings import ImageProjection, IPAdapterPlusImageProjection
 from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
+from safetensors.torch import save_file
 from transformers import (
     CLIPConfig,
     CLIPImageProcessor,
@@ -29,6 +31,8 @@ from transformers import (
     CLIPTextModel,
     CLIPTextModelWithProjection,
     CLIPTokenizer,
+    CLIPVisionConfig,
+    CLIPVisionModelWithProjection,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
@@ -94,6 +98,58 @@ def make_tiny_controlnet(
     return folder
 
 
+def make_tiny_image_prompt(folder: Path, *, unet: Overrides, plus: bool = False, seed: int = 0) -> Path:
+    """Write an IP-Adapter for the `unet` and its image encoder into `folder`, and return the adapter's file.
+
+    The names are those of the published files, and the cross-attentions are in the reference's order.
+    """
+    theirs = UNet2DConditionModel(**unet)
+    width = unet["cross_attention_dim"]
+    encoder = CLIPVisionModelWithProjection(CLIPVisionConfig(**IMAGE_ENCODER))
+    randomise(encoder, seed=seed + 1).save_pretrained(folder / "image_encoder")
+    if plus:
+        resampler = IPAdapterPlusImageProjection(
+            embed_dims=32, output_dims=width, hidden_dims=24, heads=2, num_queries=5
+        )
+        tensors = published_resampler(randomise(resampler, seed=seed + 2))
+    else:
+        projection = ImageProjection(image_embed_dim=20, cross_attention_dim=width, num_image_text_embeds=4)
+        found = randomise(projection, seed=seed + 2).state_dict()
+        tensors = {name.replace("image_embeds", "proj"): each for name, each in found.items()}
+    tensors = {f"image_proj.{name}": each for name, each in tensors.items()}
+    random = torch.Generator().manual_seed(seed + 3)
+    places = [name.removesuffix(".processor") for name in theirs.attn_processors if ".attn2." in name]
+    for number, place in enumerate(places):
+        rows = theirs.get_submodule(place).to_k.out_features
+        for leaf in ("to_k_ip", "to_v_ip"):
+            values = torch.randn(rows, width, generator=random) / width**0.5
+            tensors[f"ip_adapter.{2 * number + 1}.{leaf}.weight"] = values
+    file = folder / "ip-adapter.safetensors"
+    save_file({name: each.detach().contiguous() for name, each in tensors.items()}, file)
+    return file
+
+
+def published_resampler(resampler: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors of a Plus by the names of the published files, which have keys and values in one."""
+    found = resampler.state_dict()
+    for name in [name for name in found if "to_k." in name]:
+        found[name.replace("to_k", "to_kv")] = torch.cat(
+            [found.pop(name), found.pop(name.replace("to_k", "to_v"))]
+        )
+    names = {
+        ".ln0.": ".0.norm1.",
+        ".ln1.": ".0.norm2.",
+        ".attn.to_out.0.": ".0.to_out.",
+        ".attn.": ".0.",
+        ".ff.0.": ".1.0.",
+        ".ff.1.net.0.proj.": ".1.1.",
+        ".ff.1.net.2.": ".1.3.",
+    }
+    for ours, theirs in names.items():
+        found = {name.replace(ours, theirs): each for name, each in found.items()}
+    return found
+
+
 def make_tiny_decoder(folder: Path, *, seed: int = 0, **overrides: Any) -> Path:
     """Write a tiny autoencoder for previews, with the encoder that is not used, and return `folder`.
 
@@ -122,6 +178,16 @@ def make_tiny_classifier(folder: Path, *, seed: int = 0, **overrides: Any) -> Pa
     return folder
 
 
+IMAGE_ENCODER: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "image_size": 28,
+    "patch_size": 7,
+    "hidden_act": "gelu",
+    "projection_dim": 20,
+}
 CONTROLNET_KEYS = inspect.signature(ControlNetModel.__init__).parameters.keys()
 UNET: dict[str, Any] = {
     "sample_size": 8,

@@ -97,5 +97,6 @@ def fingerprint(image: Image) -> str:
 def with_own_seats(lane: DeviceLane) -> DeviceLane:
     """Return a lane with the same programs, whose seats are its own and need a `reset`."""
     other = copy.copy(lane)
-    other._state, other._control, other._occupants = None, None, defaultdict(Occupant)
+    other._state, other._control, other._image = None, None, None
+    other._occupants = defaultdict(Occupant)
     return other

@@ -26,6 +26,7 @@ from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.controlnet import load_controlnet
 from sdjax_engine.weights.embeddings import read_banks, read_embeddings, rows_of, with_embeddings
+from sdjax_engine.weights.image_prompt import load_image_prompt, read_image_prompt
 
 Pixels = npt.NDArray[np.float32]
 
@@ -51,6 +52,7 @@ class LanePainter:
         loras: Mapping[str, Path] = MappingProxyType({}),
         controlnets: Mapping[str, Path] = MappingProxyType({}),
         embeddings: Mapping[str, Path] = MappingProxyType({}),
+        image_prompt: Path | None = None,
         **how: Any,
     ) -> None:
         devices.setup_cpu(2)
@@ -59,6 +61,9 @@ class LanePainter:
         checkpoint = load_checkpoint(str(source), put=put, **how)
         nets = {name: load_controlnet(str(folder), put=put) for name, folder in controlnets.items()}
         checkpoint = replace(checkpoint, controlnets=nets)
+        if image_prompt is not None:
+            parts = read_image_prompt(str(image_prompt), None, checkpoint.components["unet"].shapes)
+            checkpoint = replace(checkpoint, image_prompt=load_image_prompt(parts, "tiny", put=put))
         if embeddings:
             texts = checkpoint.family.networks(checkpoint, offer).texts
             found = read_embeddings(embeddings, texts)

@@ -48,6 +48,11 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
     for name, net in model.controlnets.items():
         yield from _folder(f"models[{number}].controlnets.{name}.source", net.source)
+    if model.image_prompt and not is_path(Path.is_file, model.image_prompt):
+        yield (
+            f"models[{number}].image_prompt: there is no file {quoted(model.image_prompt)}: correct its path."
+        )
+    yield from _folder(f"models[{number}].image_encoder", model.image_encoder)
     for name, file in model.embeddings.items():
         if not is_path(Path.is_file, file):
             yield (

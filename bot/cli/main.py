@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -327,6 +327,22 @@ def devices() -> None:
     help="How closely to keep the composition.",
 )
 @click.option(
+    "--image-prompt", type=PictureParameter(), help="A picture as a prompt beside the text, by an IP-Adapter."
+)
+@click.option(
+    "--image-prompt-strength",
+    type=click.FloatRange(0, 1),
+    default=0.6,
+    show_default=True,
+    help="How much the picture of --image-prompt works.",
+)
+@click.option("--ip-adapter", metavar="FILE", help="The IP-Adapter's file, unless the configuration has it.")
+@click.option(
+    "--image-encoder",
+    metavar="ENCODER",
+    help="Its image encoder's folder or file, unless it is the folder image_encoder beside it.",
+)
+@click.option(
     "--lora",
     "loras",
     multiple=True,
@@ -368,10 +384,7 @@ def imagine(
     """
     if not options["prompt"].strip():
         raise InvalidRequest("empty_prompt")
-    if options["mask"] and not options["image"]:
-        raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
-    if options["controlnet"] and not options["control"]:
-        raise click.UsageError("--controlnet needs --control: the picture whose composition is kept.")
+    _check_given(options, configured=path is not None)
     if path is not None and (revision or variant):
         raise click.UsageError(
             "--revision and --variant are for --model alone: the configuration has its own."
@@ -408,6 +421,20 @@ def imagine(
     for tag in tags_in(painted.recipe.prompt):
         complain(f"{tag} was read as part of the prompt: name the LoRA's file with --lora.")
     hand_over(painted.as_json() if as_json else str(painted.file))
+
+
+def _check_given(options: Mapping[str, Any], *, configured: bool) -> None:
+    """Raise UsageError for a given picture, or what reads it, without the other."""
+    if options["mask"] and not options["image"]:
+        raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
+    if options["controlnet"] and not options["control"]:
+        raise click.UsageError("--controlnet needs --control: the picture whose composition is kept.")
+    if options["image_encoder"] and not options["ip_adapter"]:
+        raise click.UsageError("--image-encoder needs --ip-adapter: the file that it is for.")
+    if options["image_prompt"] and not options["ip_adapter"] and not configured:
+        raise click.UsageError(
+            "--image-prompt needs --ip-adapter: the file of an IP-Adapter. A model of --config may have one."
+        )
 
 
 def _of_one(source: str, revision: str | None, variant: str | None) -> Config:

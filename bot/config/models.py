@@ -188,6 +188,8 @@ class ModelConfig(Section):
     controlnets: Annotated[dict[str, ControlNetConfig], AfterValidator(_check_controlnets)] = Field(
         default_factory=dict
     )
+    image_prompt: PathText = ""
+    image_encoder: PathText = ""
     preview_decoder: PathText = ""
     licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
     licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
@@ -207,6 +209,13 @@ class ModelConfig(Section):
     def _only_with_a_classifier(cls, value: dict[str, Level], info: ValidationInfo) -> dict[str, Level]:
         if value and not info.data.get("picture_classifier"):
             raise InvalidValue("without a picture_classifier no label has a level")
+        return value
+
+    @field_validator("image_encoder")
+    @classmethod
+    def _only_with_an_image_prompt(cls, value: str, info: ValidationInfo) -> str:
+        if value and not info.data.get("image_prompt"):
+            raise InvalidValue("without an image_prompt no image encoder is used")
         return value
 
     @field_validator("licence_link")
@@ -270,6 +279,7 @@ class ModelConfig(Section):
             embeddings=tuple(self.embeddings),
             controlnets=tuple(self.controlnets),
             control_types=tuple((kind, name) for name, net in self.controlnets.items() for kind in net.types),
+            image_prompts=bool(self.image_prompt),
             samplers=self._samplers,
             licence=self.licence,
             licence_link=self.licence_link,

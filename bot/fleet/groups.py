@@ -76,7 +76,9 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     yield "prompts.styles_file", config.prompts.styles_file  # every process reads it
     for number, model in enumerate(config.models, 1):
         parts = ("checkpoint", "vae", "denoiser", "picture_classifier", "preview_decoder")
-        named: list[tuple[str, str]] = [(key, getattr(model, key)) for key in parts]
+        named: list[tuple[str, str]] = [
+            (key, getattr(model, key)) for key in (*parts, "image_prompt", "image_encoder")
+        ]
         named += [("loras", file) for file in model.loras.values()]
         named += [("embeddings", file) for file in model.embeddings.values()]
         named += [("controlnets", net.source) for net in model.controlnets.values()]

@@ -86,6 +86,8 @@ def spec_of(model: ModelConfig) -> ModelSpec:
         lora_rank=model.lora_rank,
         controlnets={name: net.source for name, net in model.controlnets.items()},
         embeddings={name: Path(file) for name, file in model.embeddings.items()},
+        image_prompt=model.image_prompt or None,
+        image_encoder=model.image_encoder or None,
         preview_decoder=model.preview_decoder or None,
         picture_classifier=model.picture_classifier or None,
         picture_labels=frozenset(model.picture_levels) if model.picture_classifier else None,

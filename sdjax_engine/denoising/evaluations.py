@@ -43,7 +43,8 @@ class EvaluatedRows:
     """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
 
     `halves` is how many texts a seat has. The `loras` are by row, or by seat if each seat has the same number
-    of consecutive rows. `control` is the conditioning of a ControlNet, None without ControlNets.
+    of consecutive rows. `control` is the conditioning of a ControlNet, `image` that of image prompts; None
+    without them.
     """
 
     halves: int
@@ -52,6 +53,7 @@ class EvaluatedRows:
     to_rows: ToRows
     to_seats: ToSeats
     control: Conditioning | None = None
+    image: Conditioning | None = None
 
 
 def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
@@ -130,6 +132,7 @@ def every_row(inputs: SeatInputs) -> EvaluatedRows:
         to_rows=to_rows,
         to_seats=to_seats,
         control=None if inputs.control is None else by_row(inputs.control),
+        image=None if inputs.image is None else by_row(inputs.image),
     )
 
 
@@ -159,6 +162,7 @@ def some_rows(inputs: SeatInputs, seats: jax.Array, rows: jax.Array) -> Evaluate
         conditioning=by_row(inputs.conditioning),
         loras=jax.tree.map(lambda array: picked(array, of_seat), inputs.loras),
         control=None if inputs.control is None else by_row(inputs.control),
+        image=None if inputs.image is None else by_row(inputs.image),
         to_rows=lambda of_seats: picked(of_seats, place),
         to_seats=lambda of_rows: (picked(of_rows, first), picked(of_rows, last)),
     )
@@ -250,7 +254,10 @@ def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's r
     `row` is the table's row of each seat.
     """
     sample = jnp.concatenate([step.network_input(x, row), inputs.start.channels], axis=-1)
-    of_rows = rows.to_rows(sample), rows.to_rows(row), rows.conditioning, rows.loras
+    conditioning = rows.conditioning
+    if networks.image_prompts is not None and rows.image is not None:
+        conditioning = networks.image_prompts.joined(conditioning, rows.image)
+    of_rows = rows.to_rows(sample), rows.to_rows(row), conditioning, rows.loras
     if networks.control is None or rows.control is None:
         m = networks.denoiser.predict(parameters.denoiser, *of_rows)
     else:

@@ -40,7 +40,8 @@ class SeatInputs(NamedTuple):
 
     `rows` is the sampler's table, which has the guidance scales too; `noise` is the picture's initial noise.
     `conditioning` is the family's; `loras` are the rows of the model's bank that the picture gathers.
-    `control` is the conditioning of a ControlNet, None in programs without ControlNets.
+    `control` is the conditioning of a ControlNet, `image` that of image prompts; both are None in programs
+    without them.
     """
 
     noise: jax.Array  # (seats, h, w, c) float32
@@ -50,6 +51,7 @@ class SeatInputs(NamedTuple):
     seed: jax.Array  # (seats,) uint32
     rows: jax.Array  # (seats, evaluations, ROW) float32
     control: Conditioning | None = None
+    image: Conditioning | None = None
 
 
 class SeatState(NamedTuple):

@@ -4,15 +4,17 @@ encode     one text for each device → its encoding
 condition  the encodings of one picture's texts → what its seat keeps of them
 begin      a start picture and its mask → latents, mask and further input channels
 control    a control picture and the encodings of the texts → what the seat keeps of them
+look       a picture that is a prompt → its encoding
+image      the encodings of one picture for each text → what the seat keeps of them
 empty      the seats of a lane before any request
 admit      one request for each device → its seat
 take       the latents of one seat
 decode     latents of some pictures → for each its pixels, whether they are finite, the safety checker's
            scores, the picture classifier's input
 
-`write` writes the result of `control` into a seat. Between `admit` and `take` come the evaluations of
-`denoising/evaluations.py`. `denoising/estimates.py` has the functions of previews. `encode`, `condition`,
-`control` and what `begin` and `decode` do with the networks are the family's.
+`write` writes the results of `control` and `image` into a seat. Between `admit` and `take` come the
+evaluations of `denoising/evaluations.py`. `denoising/estimates.py` has the functions of previews. `encode`,
+`condition`, `control`, `look`, `image` and what `begin` and `decode` do with the networks are the family's.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -46,6 +48,8 @@ from sdjax_engine.families.family import (
     Control,
     Denoiser,
     Encoding,
+    ImagePromptParameters,
+    ImagePrompts,
     Networks,
     Parameters,
     TextEncoders,
@@ -118,6 +122,20 @@ def control(
 ) -> Conditioning:
     """Return a ControlNet's conditioning of one seat with this `picture` of this `kind`."""
     return networks.condition(parameters, picture, kind, texts)
+
+
+def look(
+    image_prompts: ImagePrompts, parameters: ImagePromptParameters, pixels: jax.Array, absent: jax.Array
+) -> Encoding:
+    """Encode the picture of each device, (1, side, side, 3) uint8, or none where it is `absent` (1,) bool."""
+    return image_prompts.encode(parameters, pixels, absent)
+
+
+def image(
+    image_prompts: ImagePrompts, parameters: ImagePromptParameters, strength: jax.Array, *pictures: Encoding
+) -> Conditioning:
+    """Return the conditioning of one seat by an image prompt of this `strength` (1,) float32."""
+    return image_prompts.condition(parameters, pictures, strength)
 
 
 def begin(  # noqa: PLR0917 – one picture's arrays

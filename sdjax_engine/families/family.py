@@ -146,6 +146,39 @@ class Control(Protocol):
         """
 
 
+class ImagePromptParameters(NamedTuple):
+    """The parameters of the networks of an image prompt."""
+
+    encoder: Parameters
+    projection: Parameters
+    attentions: Parameters
+
+
+class ImagePrompts(Protocol):
+    """What makes a picture a prompt, beside the text."""
+
+    @property
+    def side(self) -> int:
+        """The pixels of a side of the square pictures that `encode` gets."""
+
+    def encode(self, parameters: ImagePromptParameters, pixels: jax.Array, absent: jax.Array) -> Encoding:
+        """*Traced:* encode the picture of each device, (1, side, side, 3) uint8.
+
+        Where `absent` (1,) bool says so it is the encoding of no picture, which is that of negative prompts.
+        """
+
+    def condition(
+        self, parameters: ImagePromptParameters, pictures: Sequence[Encoding], strength: jax.Array
+    ) -> Conditioning:
+        """*Traced:* return what one seat keeps of the encoded picture of each text, for all evaluations.
+
+        `strength` is (1,) float32; with 0 the picture changes nothing.
+        """
+
+    def joined(self, conditioning: Conditioning, image: Conditioning) -> Conditioning:
+        """Return the denoiser's conditioning with that of an image prompt, for `predict`; no arithmetic."""
+
+
 class Denoiser(Protocol):
     """The network that is evaluated for each step."""
 
@@ -239,7 +272,7 @@ class Guidance:
 class Networks:
     """The networks of one checkpoint without their parameters: what programs are traced with.
 
-    `control` is None without ControlNets.
+    `control` is None without ControlNets, `image_prompts` where pictures are no prompts.
     """
 
     texts: TextEncoders
@@ -248,6 +281,7 @@ class Networks:
     latents: Latents
     guidance: Guidance
     control: Control | None = None
+    image_prompts: ImagePrompts | None = None
 
 
 class Parts(Protocol):
@@ -268,6 +302,10 @@ class Parts(Protocol):
     @property
     def controlnets(self) -> Mapping[str, Loaded]:
         """The ControlNets that are offered with the checkpoint, by their names in the offer."""
+
+    @property
+    def image_prompt(self) -> Mapping[str, Loaded]:
+        """The networks of image prompts by the fields of `ImagePromptParameters`; empty without."""
 
     @property
     def embeddings(self) -> Mapping[str, range]:

@@ -82,6 +82,8 @@ def why_no_picture(latents: npt.NDArray[np.float32]) -> str:
     return "The picture decoder made values that are no numbers, in float32 too: another seed may work."
 
 
+NO_PICTURE = b""
+"""The key of `LoadedModel.looks` for negative prompts."""
 Latents = jax.Array | npt.NDArray[np.float32]
 
 
@@ -168,6 +170,7 @@ class DeviceLane:
         self._noise_alone: StartPicture = start
         self._state: SeatState | None = None
         self._control: Conditioning | None = None  # of all seats, where the model has ControlNets
+        self._image: Conditioning | None = None  # of all seats, where the model has image prompts
         self._occupants: defaultdict[int, Occupant] = defaultdict(Occupant)  # by seat
 
     def _use(self, programs: LanePrograms) -> None:
@@ -200,7 +203,9 @@ class DeviceLane:
     def further_forms(self) -> list[ProgramForm]:
         """The forms of the programs that cost less than the one that suits every run."""
         return self._grid.further_forms(
-            loras=self._model.adapts_denoiser, control=self._programs.control is not None
+            loras=self._model.adapts_denoiser,
+            control=self._programs.control is not None,
+            image=self._programs.image is not None,
         )
 
     @property
@@ -262,6 +267,7 @@ class DeviceLane:
             state |= call_on(self._programs.admit, wave.keys(), state, conditioning, start, inputs)
             self._state = state.together(self._model.mesh)
             self._admit_control(prepared, encoded, inputs)
+            self._admit_image_prompts(prepared, inputs)
         return waited
 
     def _admit_control(
@@ -280,18 +286,40 @@ class DeviceLane:
             control |= call_on(programs.write, where, control, rows, inputs.seat)
         self._control = control.together(self._model.mesh)
 
+    def _admit_image_prompts(self, prepared: Mapping[int, Prepared], inputs: Newcomers) -> None:
+        """Write the image prompts of newcomers, by device, into their seats."""
+        programs = self._programs.image
+        prompts = {
+            device: one.image_prompt for device, one in prepared.items() if one.image_prompt is not None
+        }
+        if programs is None or not prompts:
+            return
+        parameters, mesh = self._model.arrays.image_prompt, self._model.mesh
+        pictures = {device: one.pixels for device, one in prompts.items()}
+        of_texts = [dict.fromkeys(pictures, NO_PICTURE), pictures][-self._grid.halves :]
+        looks = [self._model.looks.gather(parameters, each) for each in of_texts]
+        rows = call_on(
+            programs.condition, prompts.keys(), parameters, self._shapes.strengths(prompts), *looks
+        )
+        image = Shares.of(self._image, mesh)
+        image |= call_on(programs.write, prompts.keys(), image, rows, inputs.seat)
+        self._image = image.together(mesh)
+
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
         mesh, arrays = self._model.mesh, self._model.arrays
         occupants = {seat: self._occupants[seat] for seat in spans}
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
-            net = arrays.controlnets.get(call.controlnet, {})
+            net = arrays.controlnets.get(call.given.controlnet, {})
             parameters = OfEvaluations(denoiser=arrays.denoiser, control=net)
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
                 state = self._seated
-                if call.controlnet:
-                    state = state._replace(inputs=state.inputs._replace(control=self._control))
+                inputs = state.inputs._replace(
+                    control=self._control if call.given.controlnet else None,
+                    image=self._image if call.given.image else None,
+                )
+                state = state._replace(inputs=inputs)
                 sampler, done = make_turn(call.groups, parameters, state, turn, mesh)
                 self._state = self._seated._replace(sampler=sampler)
             most = max(most, call.rows)
@@ -330,8 +358,8 @@ class DeviceLane:
     def _empty(self, programs: LanePrograms) -> None:
         """Allocate all seats, empty."""
         state: SeatState = programs.empty()
-        self._control = state.inputs.control
-        self._state = state._replace(inputs=state.inputs._replace(control=None))
+        self._control, self._image = state.inputs.control, state.inputs.image
+        self._state = state._replace(inputs=state.inputs._replace(control=None, image=None))
 
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
@@ -418,18 +446,15 @@ class DeviceLane:
     def free(self) -> None:
         """Free the seats' memory on the devices, and forget texts that failed work may have encoded."""
         self._model.forget_texts()
-        for leaf in jax.tree.leaves((self._state, self._control)):
+        for leaf in jax.tree.leaves((self._state, self._control, self._image)):
             leaf.delete()
-        self._state = self._control = None
+        self._state = self._control = self._image = None
 
     @property
     def _denoising(self) -> Mapping[ProgramForm, Program]:
         """The programs for the evaluations of a run with the seats that there are."""
         later = self._later.denoise.get(self.seats_per_device, {})
-        found = {**later, self._grid.suits_all(): self._programs.denoise}
-        if self._programs.control is not None:
-            found[self._grid.suits_all(control=True)] = self._programs.control.denoise
-        return found
+        return {**later, **self._programs.denoise}
 
     def _claim(self, need: Need) -> bool:
         """Claim memory in place of the earlier claim; False, and no change, without room."""

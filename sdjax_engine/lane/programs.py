@@ -29,7 +29,7 @@ from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 from sdjax_engine.memory.residency import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.model.prepare import PreparedControl
+from sdjax_engine.model.prepare import PreparedControl, PreparedImagePrompt
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
@@ -42,8 +42,8 @@ class LaneShapes:
     """The shapes of the arrays of one lane with `seats_per_device` seats on each device.
 
     Every array is spread over the devices along its first axis. `conditioning` is what the compiled program
-    `condition` returns; the arrays of the seats have its shapes. `control` is the same of the program
-    `control`, None where the model has no ControlNets.
+    `condition` returns; the arrays of the seats have its shapes. `control` and `image` are the same of these
+    programs, None where the model has no ControlNets or no image prompts.
     """
 
     lane: Lane
@@ -51,6 +51,7 @@ class LaneShapes:
     seats_per_device: int
     conditioning: Conditioning | None = None
     control: Conditioning | None = None
+    image: Conditioning | None = None
 
     @property
     def key(self) -> object:
@@ -102,11 +103,14 @@ class LaneShapes:
         )
         return SeatState(sampler=sampler, inputs=inputs)
 
-    @property
-    def controlled(self) -> SeatState:
-        """The state of all seats with the conditioning of ControlNets, if the model has any."""
+    def given(self, *, control: bool = True, image: bool = True) -> SeatState:
+        """The state of all seats with the conditioning of given pictures, where the model takes such."""
         state = self.state
-        return state._replace(inputs=state.inputs._replace(control=self.like(self.control, self.seats)))
+        of_control, of_image = (
+            self.like(each, self.seats) if wanted else None
+            for each, wanted in ((self.control, control), (self.image, image))
+        )
+        return state._replace(inputs=state.inputs._replace(control=of_control, image=of_image))
 
     def like(self, conditioning: Conditioning | None, count: int) -> Any:
         """Return the conditioning of so many seats."""
@@ -115,7 +119,7 @@ class LaneShapes:
     @property
     def bytes_per_device(self) -> int:
         """The memory that the seats need on each device, in bytes."""
-        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.controlled)
+        leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.given())
         return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // self.devices
 
     def loras(self, count: int) -> LoraRows:
@@ -174,6 +178,13 @@ class LaneShapes:
         for device, one in by_device.items():
             pixels[device], kinds[device] = one.pixels, one.kind
         return pixels, kinds
+
+    def strengths(self, by_device: Mapping[int, PreparedImagePrompt]) -> Any:
+        """Return the strength of the image prompt of each device."""
+        found = zeros(self.rows(self.devices))
+        for device, one in by_device.items():
+            found[device] = one.strength
+        return found
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
         """Return the shape of an array whose rows are spread over the devices."""
@@ -285,17 +296,21 @@ def arguments_of(shapes: LaneShapes) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LanePrograms:
-    """One lane's compiled programs for the seats of `shapes`; without `previews` it makes none."""
+    """One lane's compiled programs for the seats of `shapes`; without `previews` it makes none.
+
+    `denoise` are those of `SeatGrid.all_suits`.
+    """
 
     shapes: LaneShapes
     condition: Program
     empty: Program
     admit: Program
-    denoise: Program
+    denoise: Mapping[ProgramForm, Program]
     take: Program
     decode: Program
     previews: PreviewProgram | None = None
-    control: ControlPrograms | None = None
+    control: GivenPrograms | None = None
+    image: GivenPrograms | None = None
 
     def need(
         self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
@@ -308,8 +323,10 @@ class LanePrograms:
         """
         previews = None if self.previews is None else self.previews.program
         decoding = loaded(self.decode, decode_in_float32)
-        control = () if self.control is None else self.control.all
-        others = loaded(self.condition, self.admit, self.denoise, self.take, previews, *control, *later)
+        given = [program for each in (self.control, self.image) if each is not None for program in each.all]
+        others = loaded(
+            *(self.condition, self.admit, *self.denoise.values(), self.take, previews, *given, *later)
+        )
         most = [max(map(working_memory, programs)) for programs in (decoding, others)]
         code = sum(map(code_memory, {self.empty, *decoding, *others}))
         return Need(
@@ -318,17 +335,16 @@ class LanePrograms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlPrograms:
-    """The programs for control pictures: `condition` and `write` at the admission, and `denoise`."""
+class GivenPrograms:
+    """The programs for the admission of control pictures, or of image prompts."""
 
     condition: Program
     write: Program
-    denoise: Program
 
     @property
     def all(self) -> tuple[Program, ...]:
         """All of them."""
-        return self.condition, self.write, self.denoise
+        return self.condition, self.write
 
 
 def loaded(*programs: Program | None) -> set[Program]:
@@ -365,12 +381,16 @@ def compile_lane(
     """
     condition = compile_condition(shapes, compiler)
     shapes = replace(shapes, conditioning=condition.out_info)
-    control = None if shapes.model.networks.control is None else compile_control(shapes, compiler)
-    if control is not None:
+    networks, control, image = shapes.model.networks, None, None
+    if networks.control is not None:
+        control = compile_control(shapes, compiler)
         shapes = replace(shapes, control=control.out_info)
+    if networks.image_prompts is not None:
+        image = compile_image(shapes, compiler)
+        shapes = replace(shapes, image=image.out_info)
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
-        denoise = pool.submit(compile_denoise, shapes, compiler)
-        controlled = None if control is None else pool.submit(compile_denoise, shapes, compiler, control=True)
+        forms = shapes.grid.all_suits(control=control is not None, image=image is not None)
+        denoise = {form: pool.submit(compile_evaluations, shapes, compiler, form) for form in forms}
         if later is not None:
             later.begin = compile_begin(shapes, compiler)
         return LanePrograms(
@@ -381,12 +401,19 @@ def compile_lane(
             take=compile_take(shapes, compiler),
             decode=compile_decode(shapes, compiler),
             previews=compile_previews(shapes, compiler, decoded=decoded) if previews else None,
-            denoise=denoise.result(),
             control=None
-            if control is None or controlled is None
-            else ControlPrograms(
-                condition=control, write=compile_write(shapes, compiler), denoise=controlled.result()
+            if control is None
+            else GivenPrograms(
+                condition=control,
+                write=compile_write(shapes, compiler, "write", shapes.control, shapes.model.control_key),
             ),
+            image=None
+            if image is None
+            else GivenPrograms(
+                condition=image,
+                write=compile_write(shapes, compiler, "write image", shapes.image, shapes.model.image_key),
+            ),
+            denoise={form: each.result() for form, each in denoise.items()},
         )
 
 
@@ -405,16 +432,33 @@ def compile_control(shapes: LaneShapes, compiler: Compiler) -> Program:
     )
 
 
-def compile_write(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(conditioning of ControlNets, that of one seat, seat) → conditioning of ControlNets."""
+def compile_image(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(image prompt's parameters, strength, encoded picture for each text) → `Conditioning` of one seat."""
+    model = shapes.model
+    assert model.networks.image_prompts is not None, "only a model with image prompts has the program"
     return compiler.compile(
-        f"{shapes.lane} write",
+        f"{shapes.lane} image",
+        partial(traced.image, model.networks.image_prompts),
+        *(model.shapes.image_prompt, shapes.rows(shapes.devices)),
+        *[model.look] * shapes.halves,
+        specs=(REPLICATED, *[BY_SEAT] * (1 + shapes.halves)),
+        key=[shapes.key, model.image_key],
+        apart=True,
+    )
+
+
+def compile_write(
+    shapes: LaneShapes, compiler: Compiler, name: str, given: Conditioning | None, key: object
+) -> Program:
+    """(conditioning of given pictures, that of one seat, seat) → conditioning of given pictures."""
+    return compiler.compile(
+        f"{shapes.lane} {name}",
         traced.write,
-        *(shapes.like(shapes.control, shapes.seats), shapes.like(shapes.control, shapes.devices)),
+        *(shapes.like(given, shapes.seats), shapes.like(given, shapes.devices)),
         shapes.newcomer.seat,
         specs=(BY_SEAT,) * 3,
         donate=(0,),
-        key=[shapes.key, shapes.model.control_key],
+        key=[shapes.key, key],
         apart=True,
     )
 
@@ -442,7 +486,7 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
     """() → `SeatState`."""
-    state, seats = shapes.controlled, shapes.seats_per_device
+    state, seats = shapes.given(), shapes.seats_per_device
     return compiler.compile(
         f"{shapes.lane} empty",
         partial(traced.empty, shapes.model.networks.denoiser, state, seats),
@@ -479,20 +523,11 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
     )
 
 
-def compile_denoise(shapes: LaneShapes, compiler: Compiler, *, control: bool = False) -> Program:
+def compile_evaluations(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
     """(denoiser's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations).
 
-    The program computes every seat, and suits every run without control pictures or, with `control`, every
-    run of one ControlNet. Where the host counts, one call is one evaluation.
-    """
-    return compile_evaluations(shapes, compiler, shapes.grid.suits_all(control=control))
-
-
-def compile_evaluations(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
-    """Compile the evaluations of a form.
-
-    The arguments are those of `compile_denoise`; where it does not compute every row, the seats and rows of
-    `RowIndices` come before start and stop.
+    Where the host counts, one call is one evaluation. Where the form does not compute every row, the seats
+    and rows of `RowIndices` come before start and stop.
     """
     model, every_row = shapes.model, form.rows == shapes.grid.rows_per_device
     seats = min(form.rows, shapes.seats_per_device)
@@ -504,15 +539,15 @@ def compile_evaluations(shapes: LaneShapes, compiler: Compiler, form: ProgramFor
     parameters = evaluations.OfEvaluations(
         denoiser=(network, bank if form.loras else {}), control=a_controlnet(model) if form.control else {}
     )
-    suits_all = form in (shapes.grid.suits_all(), shapes.grid.suits_all(control=True))
+    suits_all = form == shapes.grid.suits_all(control=form.control, image=form.image)
+    given = [[model.control_key] * form.control, [model.image_key] * form.image]
     return compiler.compile(
-        f"{shapes.lane} denoise{' with a control picture' * (suits_all and form.control)}"
-        f"{'' if suits_all else f', {form}'}",
+        f"{shapes.lane} denoise{form.given if suits_all else f', {form}'}",
         partial(function, model.networks, counted_by_host=model.counted_by_host),
-        *(parameters, *(shapes.controlled if form.control else shapes.state), *of_rows),
+        *(parameters, *shapes.given(control=form.control, image=form.image), *of_rows),
         specs=(REPLICATED, *[BY_SEAT] * (2 + len(of_rows))),
         donate=(1,),
-        key=[shapes.key, model.control_key] if form.control else shapes.key,
+        key=[shapes.key, *given] if form.control or form.image else shapes.key,
         options=devices.network_options(model.mesh),
     )
 

@@ -35,19 +35,25 @@ Spans = Mapping[int, tuple[int, int]]
 class ProgramForm:
     """How many rows a program computes on each device, and whether its pictures may use LoRAs.
 
-    With `control` all its pictures have control pictures of one ControlNet, without it none has. Forms are
-    ordered by their cost.
+    With `control` all its pictures have control pictures of one ControlNet, without it none has; `image` says
+    the same of image prompts. Forms are ordered by their cost.
     """
 
     rows: int
     loras: bool
     control: bool = False
+    image: bool = False
 
     def __str__(self) -> str:
         """Return the form for the report, as "1 row" or "4 rows without LoRAs"."""
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-        control = " with a control picture" if self.control else ""
-        return f"{rows}{'' if self.loras else ' without LoRAs'}{control}"
+        return f"{rows}{'' if self.loras else ' without LoRAs'}{self.given}"
+
+    @property
+    def given(self) -> str:
+        """The pictures that its pictures are given, for the report."""
+        kinds = ["a control picture"] * self.control + ["an image prompt"] * self.image
+        return f" with {' and '.join(kinds)}" if kinds else ""
 
 
 class RowIndices(NamedTuple):
@@ -87,22 +93,35 @@ class SeatGrid:
             wave[device] = seat
         return waves
 
-    def suits_all(self, *, control: bool = False) -> ProgramForm:
-        """Return the form that suits every run without control pictures, or with those of one ControlNet."""
-        return ProgramForm(rows=self.rows_per_device, loras=True, control=control)
+    def suits_all(self, *, control: bool = False, image: bool = False) -> ProgramForm:
+        """Return the form that suits every run without given pictures.
 
-    def further_forms(self, *, loras: bool, control: bool = False) -> list[ProgramForm]:
+        With `control` it suits runs with those of one ControlNet, with `image` runs with image prompts.
+        """
+        return ProgramForm(rows=self.rows_per_device, loras=True, control=control, image=image)
+
+    def all_suits(self, *, control: bool, image: bool) -> list[ProgramForm]:
+        """Return the forms of `suits_all` of a model with ControlNets (`control`) and image prompts."""
+        return [
+            self.suits_all(control=with_control, image=with_image)
+            for with_control in ((False, True) if control else (False,))
+            for with_image in ((False, True) if image else (False,))
+        ]
+
+    def further_forms(self, *, loras: bool, control: bool = False, image: bool = False) -> list[ProgramForm]:
         """Return the other forms, the cheapest first.
 
         Their numbers of rows are the powers of two and all rows, with and without LoRAs if `loras` adapt the
-        denoiser. If the model has ControlNets, those with `control` follow, all of them with LoRAs.
+        denoiser. If the model has ControlNets, those with `control` follow, then those with an `image`
+        prompt, all of them with LoRAs. Pictures with both have one program, which suits all.
         """
         most = self.rows_per_device
         sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
         with_or_without = (False, True) if loras else (True,)
         plain = [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
         with_control = [ProgramForm(rows=rows, loras=True, control=True) for rows in sizes if control][:-1]
-        return [*plain, *with_control]
+        with_image = [ProgramForm(rows=rows, loras=True, image=True) for rows in sizes if image][:-1]
+        return [*plain, *with_control, *with_image]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,10 +130,11 @@ class Occupant:
 
     `adapted` says that it uses LoRAs, `guided` of each evaluation whether it is guided; later evaluations are
     not. The ControlNet called `controlnet` holds it from the first up to, not including, the second of the
-    evaluations `controlled`.
+    evaluations `controlled`. `prompted` says that a picture is its prompt, in all evaluations.
     """
 
     adapted: bool = False
+    prompted: bool = False
     controlnet: str = ""
     controlled: tuple[int, int] = (0, 0)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -158,25 +178,37 @@ def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
         guided=one.guided if grid.halves > 1 else NOT_GUIDED,
         controlnet="" if control is None else control.controlnet,
         controlled=(0, 0) if control is None else (control.first, control.end),
+        prompted=one.image_prompt is not None,
     )
 
 
-def phases(spans: Spans, occupants: Occupants) -> list[tuple[str, Spans]]:
-    """Divide a run by ControlNet: its name, "" for none, and the evaluations of each seat, in order.
+class Given(NamedTuple):
+    """The pictures that evaluations are given: of which ControlNet, "" for none, and whether one prompts."""
+
+    controlnet: str = ""
+    image: bool = False
+
+
+def phases(spans: Spans, occupants: Occupants) -> list[tuple[Given, Spans]]:
+    """Divide a run by the given pictures: which, and the evaluations of each seat, in order.
 
     A seat makes its evaluations before, with and after its control picture in this order. Seats of different
-    ControlNets, and seats without one, are never computed together.
+    ControlNets, and seats with and without an image prompt, are never computed together.
     """
-    before, during, after = dict[int, tuple[int, int]](), dict[str, dict[int, tuple[int, int]]](), {}
+    found: dict[tuple[int, Given], dict[int, tuple[int, int]]] = {}
     for seat, (start, stop) in spans.items():
         occupant = occupants.get(seat, NOBODY)
         first, end = occupant.controlled if occupant.controlnet else (stop, stop)
-        before[seat] = start, min(stop, first)
-        during.setdefault(occupant.controlnet, {})[seat] = max(start, first), min(stop, end)
-        after[seat] = max(start, end), stop
-    found = [("", before), *during.items(), ("", after)]
-    left = [(net, {seat: (a, b) for seat, (a, b) in part.items() if a < b}) for net, part in found]
-    return [(net, part) for net, part in left if part]
+        parts = (
+            ("", start, min(stop, first)),
+            (occupant.controlnet, max(start, first), min(stop, end)),
+            ("", max(start, end), stop),
+        )
+        for place, (net, begin, until) in enumerate(parts):
+            if begin < until:
+                found.setdefault((place, Given(net, occupant.prompted)), {})[seat] = begin, until
+    ordered = sorted(found.items(), key=lambda each: each[0][0])
+    return [(given, part) for (_, given), part in ordered]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,11 +325,11 @@ class DeviceGroup:
 class Call:
     """A stretch of a run, of `length` evaluations; each group of devices makes it for its own seats.
 
-    All its evaluations are with the ControlNet called `controlnet`, or without one.
+    All its evaluations have the same `given` pictures.
     """
 
     length: int
-    controlnet: str
+    given: Given
     groups: Sequence[DeviceGroup]
 
     @property
@@ -312,11 +344,12 @@ def calls_of(
     """Return the calls of a run in order."""
     adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
     found = []
-    for net, part in phases(spans, occupants) or [("", spans)]:
-        suited = {form: program for form, program in programs.items() if form.control == bool(net)}
+    for given, part in phases(spans, occupants) or [(Given(), spans)]:
+        wanted = bool(given.controlnet), given.image
+        suited = {form: each for form, each in programs.items() if (form.control, form.image) == wanted}
         divided = stretches(part, occupants) if len(suited) > 1 else []
         found += [
-            Call(length=stretch.length, controlnet=net, groups=groups_of(stretch, suited, adapted, grid))
+            Call(length=stretch.length, given=given, groups=groups_of(stretch, suited, adapted, grid))
             for stretch in divided or [Stretch(spans=part, guided=frozenset(part))]
         ]
     return found

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 from jax.sharding import Mesh
 
 from sdjax_engine.compiling.compiler import Compiler, Program, code_memory, working_memory
@@ -19,7 +20,14 @@ from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.traced import Judges
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint, in_bytes
-from sdjax_engine.families.family import Encoding, Networks, Parameters, Tokens, WithLoras
+from sdjax_engine.families.family import (
+    Encoding,
+    ImagePromptParameters,
+    Networks,
+    Parameters,
+    Tokens,
+    WithLoras,
+)
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Need, Residency
 from sdjax_engine.model.loras import LoraBank
@@ -34,6 +42,8 @@ from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
 
 MOST_TEXTS, MOST_BYTES = 256, 256 * 2**20
 """The most texts whose encodings are kept for each model, and their most bytes on each device."""
+MOST_LOOKS = 32
+"""The most pictures whose encodings are kept for each model: each is of 64 KB at most with known adapters."""
 
 
 def texts_kept(encoding: Encoding, count: int) -> int:
@@ -48,14 +58,14 @@ def bytes_of(encoding: Encoding, count: int) -> int:
 
 
 class EncodingCache:
-    """The encodings of the texts used last, for one model.
+    """The encodings of the texts used last, or of the pictures that are prompts, for one model.
 
-    `encode` calls the compiled program on some devices: it takes their numbers, the text encoders'
-    parameters, and one text for each device as arrays whose first axis is the device: what `tokens` returns,
-    and the LoRAs. No call waits for the devices. One thread calls the methods.
+    `encode` calls the compiled program on some devices: it takes their numbers, the encoders' parameters, and
+    the `arrays` of one text for each device, whose first axis is the device. No call waits for the devices.
+    One thread calls the methods.
 
     A known encoding saves 2.4 ms of the processor with the demo. Its key is the whole `Text`: what the
-    encoders read, and the rows and scales of LoRAs.
+    encoders read, and the rows and scales of LoRAs. For a picture it is all its pixels.
     """
 
     def __init__(
@@ -63,25 +73,23 @@ class EncodingCache:
         mesh: Mesh,
         encode: Callable[..., Mapping[int, Encoding]],
         *,
-        tokens: Callable[[Mapping[int, Any], int], Tokens],
-        lora_rank: int = 0,
+        arrays: Callable[[Mapping[int, Any], int], tuple[Any, ...]],
         most_texts: int = MOST_TEXTS,
     ) -> None:
         self._devices = list(mesh.devices.flat)
         self._encode = encode
-        self._tokens = tokens
-        self._lora_rank = lora_rank
+        self._arrays = arrays
         self._most_texts = most_texts
-        self._encodings: OrderedDict[Text, dict[Any, Encoding]] = OrderedDict()  # device → copy
+        self._encodings: OrderedDict[Hashable, dict[Any, Encoding]] = OrderedDict()  # device → copy
 
     def clear(self) -> None:
         """Forget every text."""
         self._encodings.clear()
 
-    def gather(self, parameters: Any, texts: Mapping[int, Text]) -> Shares:
+    def gather(self, parameters: Any, texts: Mapping[int, Hashable]) -> Shares:
         """Return the encodings of `texts`, each on the device of its text, by the device's number."""
         entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
-        missing: dict[Text, int] = {}
+        missing: dict[Hashable, int] = {}
         for index, text in texts.items():
             if text not in entries:
                 missing.setdefault(text, index)
@@ -97,12 +105,11 @@ class EncodingCache:
             self._encodings.popitem(last=False)
         return copies
 
-    def _encoded(self, parameters: Any, texts: Mapping[Text, int]) -> dict[Text, dict[Any, Encoding]]:
+    def _encoded(self, parameters: Any, texts: Mapping[Hashable, int]) -> dict[Hashable, dict[Any, Encoding]]:
         """Encode each text on the device whose number it has: the first device that needs it."""
         by_device = {index: text for text, index in texts.items()}
-        tokens = self._tokens({index: text.read for index, text in by_device.items()}, len(self._devices))
-        loras = lora_arrays(by_device, len(self._devices), self._lora_rank)
-        encoded = self._encode(by_device.keys(), parameters, tokens, loras)
+        arrays = self._arrays(by_device, len(self._devices))
+        encoded = self._encode(by_device.keys(), parameters, *arrays)
         return {text: {self._devices[index]: encoded[index]} for text, index in texts.items()}
 
 
@@ -112,6 +119,29 @@ def on_device(device: Any, copies: dict[Any, Encoding]) -> Encoding:
         any_copy = next(iter(copies.values()))
         copies[device] = jax.tree.map(lambda leaf: jax.device_put(leaf, device), any_copy)
     return copies[device]
+
+
+def text_arrays(
+    tokens: Callable[[Mapping[int, Any], int], Tokens], lora_rank: int, texts: Mapping[int, Text], count: int
+) -> tuple[Tokens, LoraRows]:
+    """Return the texts of `count` devices as arrays of the host: what `tokens` returns, and the LoRAs."""
+    read = tokens({index: text.read for index, text in texts.items()}, count)
+    return read, lora_arrays(texts, count, lora_rank)
+
+
+def picture_arrays(
+    side: int, pictures: Mapping[int, bytes], count: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Return the pictures of `count` devices as arrays of the host, and where there are none.
+
+    Each is uint8 (side, side, 3) as bytes, or empty.
+    """
+    pixels, absent = np.zeros((count, side, side, 3), np.uint8), np.ones(count, np.bool_)
+    for device, each in pictures.items():
+        if each:
+            pixels[device] = np.frombuffer(each, np.uint8).reshape(side, side, 3)
+            absent[device] = False
+    return pixels, absent
 
 
 def lora_arrays(texts: Mapping[int, Text], count: int, rank: int) -> LoraRows:
@@ -129,13 +159,14 @@ class ModelArrays(NamedTuple):
 
     `texts` are for `encode`, `denoiser` for `condition` and `denoise`, `decoding` for `decode`: the
     autoencoder's and the safety checker's. The autoencoder's are for `begin` too. `controlnets` are by their
-    names in the offer, for `control` and `denoise`.
+    names in the offer, for `control` and `denoise`. `image_prompt` is for `look` and `image`, None without.
     """
 
     texts: tuple[WithLoras, ...]
     denoiser: WithLoras
     decoding: tuple[Parameters, Parameters | None]
     controlnets: dict[str, Parameters]
+    image_prompt: ImagePromptParameters | None = None
 
 
 class LoadedModel:
@@ -180,6 +211,7 @@ class LoadedModel:
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[EncodingCache, Encoding] | None = None
+        self._look: tuple[EncodingCache, Encoding] | None = None
 
     def use_classifier(self, classifier: PictureClassifier) -> None:
         """Have the pictures of lanes that are compiled afterwards judged by this classifier."""
@@ -195,6 +227,16 @@ class LoadedModel:
     def encoding(self) -> Encoding:
         """One text's encoding for each device, as shapes."""
         return self._compiled_encode[1]
+
+    @property
+    def looks(self) -> EncodingCache:
+        """The encodings of pictures that are prompts, by their pixels; b"" is no picture."""
+        return self._compiled_look[0]
+
+    @property
+    def look(self) -> Encoding:
+        """One picture's encoding for each device, as shapes."""
+        return self._compiled_look[1]
 
     @property
     def arrays(self) -> ModelArrays:
@@ -227,6 +269,11 @@ class LoadedModel:
         """What programs with ControlNets depend on besides `key` and their arguments, as plain data."""
         return [dict(each.config) for each in self.checkpoint.controlnets.values()][:1]
 
+    @property
+    def image_key(self) -> object:
+        """What programs with image prompts depend on besides `key` and their arguments, as plain data."""
+        return {name: dict(each.config) for name, each in self.checkpoint.image_prompt.items()}
+
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance by the negative prompt."""
         return self.networks.guidance.texts(lane)
@@ -238,10 +285,18 @@ class LoadedModel:
                 self._encode = self._encode or self._compile_encode()
         return self._encode
 
+    @property
+    def _compiled_look(self) -> tuple[EncodingCache, Encoding]:
+        if self._look is None:
+            with self._encode_lock:
+                self._look = self._look or self._compile_look()
+        return self._look
+
     def forget_texts(self) -> None:
-        """Drop the encodings of texts: work that failed on the devices may have made some of them."""
-        if self._encode is not None:
-            self._encode[0].clear()
+        """Drop the encodings of texts and pictures: work that failed may have made some of them."""
+        for made in (self._encode, self._look):
+            if made is not None:
+                made[0].clear()
 
     def release(self) -> None:
         """Free everything that it has on the devices and in the host's memory, and give back its claims."""
@@ -249,52 +304,67 @@ class LoadedModel:
         self.forget_texts()
         if self.preview_decoder is not None:
             self.preview_decoder.free()
-        for owner in (f"texts of {self.offer.model}", f"preview decoder of {self.offer.model}"):
-            self.residency.release(owner)
+        for what in ("texts", "image prompts", "preview decoder"):
+            self.residency.release(f"{what} of {self.offer.model}")
 
     def _compile_encode(self) -> tuple[EncodingCache, Encoding]:
         texts, count = self.networks.texts, self.device_count
-        lora_rank = self.loras.rank_of(*texts.components)
-        no_texts = texts.tokens({}, count), lora_arrays({}, count, lora_rank)
+        arrays = partial(text_arrays, texts.tokens, self.loras.rank_of(*texts.components))
         program = self._compiler.compile(
             f"{self.offer.model} encode",
             partial(traced.encode, texts, counted_by_host=self.counted_by_host),
             self.shapes.texts,
-            *jax.tree.map(lambda rows: devices.spread_shape(rows.shape, rows.dtype, self.mesh), no_texts),
+            *self._spread(arrays({}, count)),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 2),
             key=self.key,
             apart=True,
             retry_shortage=True,
         )
-        self._claim_encodings(program)
-        encodings = EncodingCache(
-            self.mesh,
-            partial(call_on, program),
-            tokens=texts.tokens,
-            lora_rank=lora_rank,
-            most_texts=texts_kept(program.out_info, count),
-        )
-        encoding: Encoding = jax.tree.map(
-            lambda leaf: devices.spread_shape(leaf.shape, leaf.dtype, self.mesh), program.out_info
-        )
-        return encodings, encoding
+        most = texts_kept(program.out_info, count)
+        return self._cache(program, arrays, most), self._spread(program.out_info)
 
-    def _claim_encodings(self, program: Program) -> None:
-        """Reserve the devices' memory for the cache of encodings."""
-        encoding, count = program.out_info, self.device_count
-        held = texts_kept(encoding, count) * bytes_of(encoding, count) + code_memory(program)
+    def _compile_look(self) -> tuple[EncodingCache, Encoding]:
+        prompts = self.networks.image_prompts
+        assert prompts is not None, "only a model with image prompts looks at pictures"
+        arrays = partial(picture_arrays, prompts.side)
+        program = self._compiler.compile(
+            f"{self.offer.model} look",
+            partial(traced.look, prompts),
+            self.shapes.image_prompt,
+            *self._spread(arrays({}, self.device_count)),
+            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 2),
+            key=[self.key, self.image_key],
+            apart=True,
+            retry_shortage=True,
+        )
+        return self._cache(program, arrays, MOST_LOOKS, "image prompts"), self._spread(program.out_info)
+
+    def _spread(self, arrays: Any) -> Any:
+        """Return the shapes of these arrays, or shapes, whose first axis is the device."""
+        return jax.tree.map(lambda each: devices.spread_shape(each.shape, each.dtype, self.mesh), arrays)
+
+    def _cache(
+        self,
+        program: Program,
+        arrays: Callable[[Mapping[int, Any], int], tuple[Any, ...]],
+        most: int,
+        what: str = "texts",
+    ) -> EncodingCache:
+        """Return a cache of `most` encodings by a program; reserves the devices' memory for it."""
+        held = most * bytes_of(program.out_info, self.device_count) + code_memory(program)
         need = Need(held=held, working=working_memory(program))
-        texts = f"texts of {self.offer.model}"
+        owner = f"{what} of {self.offer.model}"
 
         def claim() -> None:
-            if not self.residency.claim(texts, need):
-                or_raise_it = self.residency.or_raise_it(self.residency.lacking(texts, need))
+            if not self.residency.claim(owner, need):
+                or_raise_it = self.residency.or_raise_it(self.residency.lacking(owner, need))
                 raise DevicesFailed(
                     f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
-                    f"{in_bytes(held)} for its texts: offer a smaller model{or_raise_it}."
+                    f"{in_bytes(held)} for its {what}: offer a smaller model{or_raise_it}."
                 )
 
         self.residency.owner.do(claim)
+        return EncodingCache(self.mesh, partial(call_on, program), arrays=arrays, most_texts=most)
 
 
 def judges_of(checkpoint: Checkpoint) -> Judges:
@@ -319,6 +389,11 @@ def arrays_of(checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> Mo
         denoiser=adapted(networks.denoiser.component),
         decoding=(autoencoder.parameters, None if checker is None else checker.parameters),
         controlnets={name: each.parameters for name, each in checkpoint.controlnets.items()},
+        image_prompt=ImagePromptParameters(
+            **{name: each.parameters for name, each in checkpoint.image_prompt.items()}
+        )
+        if checkpoint.image_prompt
+        else None,
     )
 
 

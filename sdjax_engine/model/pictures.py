@@ -21,6 +21,7 @@ from sdjax_engine.request import Request
 
 READABLE = ("PNG", "JPEG", "WEBP")
 HALF = 128
+MOST_TIMES = 4  # the longest side of a picture that is a prompt, by its shortest, before it is resized
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +71,22 @@ def control_pixels(request: Request) -> npt.NDArray[np.uint8]:
     if picture.size != size:
         picture = ImageOps.fit(picture, size, Pictures.Resampling.LANCZOS)
     return control_picture(np.asarray(picture, np.uint8), request.control_type)
+
+
+def prompt_pixels(data: bytes, side: int) -> bytes:
+    """Return the middle of a picture that is a prompt, uint8 (side, side, 3); raises InvalidRequest.
+
+    As in the reference, the shortest side is resized to `side` by Pillow's bicubic filter. Transparent pixels
+    are white.
+    """
+    picture = _read(data, "image_prompt", background="white")
+    shortest, most = min(picture.size), MOST_TIMES * min(picture.size)
+    if max(picture.size) > most:  # a line of one pixel would become much larger; its ends are not seen
+        picture = ImageOps.fit(picture, (min(picture.width, most), min(picture.height, most)))
+    width, height = (max(side, side * each // shortest) for each in picture.size)
+    picture = picture.resize((width, height), Pictures.Resampling.BICUBIC)
+    left, top = (width - side) // 2, (height - side) // 2
+    return picture.crop((left, top, left + side, top + side)).tobytes()
 
 
 def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:

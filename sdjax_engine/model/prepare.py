@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
-from sdjax_engine.model.pictures import Fitted, control_pixels, fitted
+from sdjax_engine.model.pictures import Fitted, control_pixels, fitted, prompt_pixels
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -55,6 +55,14 @@ class PreparedControl:
     end: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class PreparedImagePrompt:
+    """A picture that is a prompt, uint8 (side, side, 3) as bytes, and how strongly it works."""
+
+    pixels: bytes = field(repr=False)
+    strength: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
     """The inputs of the compiled programs for one request.
@@ -64,7 +72,8 @@ class Prepared:
     estimates the finished latents after each evaluation, (evaluations, 2); `loras` are the rows of the LoRA
     bank that the seat gathers. `guided` says of each evaluation whether it needs the negative prompt; those
     beyond its end do not. `second` is the second pass. Its `picture` is known after the first; before, it is
-    what a mask keeps, else None. `control` is None without a control picture, and where it has no strength.
+    what a mask keeps, else None. `control` and `image_prompt` are None without such a picture, and where it
+    has no strength.
     """
 
     request: Request
@@ -79,6 +88,7 @@ class Prepared:
     loras: SeatRows = field(repr=False)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
     control: PreparedControl | None = None
+    image_prompt: PreparedImagePrompt | None = None
     second: Prepared | None = field(default=None, repr=False)
 
 
@@ -137,7 +147,19 @@ class Preparation:
             loras=loras,
             guided=table.rows[:, Column.GUIDANCE] > 1 if self._has_two_texts(request) else NOT_GUIDED,
             control=self._control(request, table),
+            image_prompt=self._image_prompt(request),
         )
+
+    def _image_prompt(self, request: Request) -> PreparedImagePrompt | None:
+        """Return the picture that is a prompt; raises InvalidRequest."""
+        data, strength, prompts = (
+            request.image_prompt,
+            request.image_prompt_strength,
+            self._networks.image_prompts,
+        )
+        if data is None or not strength or prompts is None:
+            return None
+        return PreparedImagePrompt(pixels=prompt_pixels(data, prompts.side), strength=strength)
 
     def _control(self, request: Request, table: Table) -> PreparedControl | None:
         """Return the control picture of one pass; raises InvalidRequest."""

@@ -348,11 +348,14 @@ def settle_vision_config(config: Config) -> dict[str, Any]:
 
 
 IMAGE_ENCODER = "CLIPVisionModelWithProjection"
+MOST_SIDE = 1024  # pixels of a picture, which is made of any that people send
 
 
 def settle_image_encoder_config(config: Config) -> dict[str, Any]:
     """Return the values that the network is built from; raises UnreadableCheckpoint."""
     values = settle_vision(config, IMAGE_ENCODER, {**VISION_DEFAULTS, **CHECKER_DEFAULTS})
+    sides = (values["patch_size"], values["image_size"], MOST_SIDE)
+    refuse(IMAGE_ENCODER, [] if 0 < sides[0] <= sides[1] <= sides[2] else [f"image_size={sides[1]}"])
     check_divisible(
         IMAGE_ENCODER, widths=(values["image_size"],), parts=(values["patch_size"],), what="patches"
     )

@@ -5,8 +5,6 @@ A picture becomes a few tokens, and these become keys and values of their own fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
@@ -16,19 +14,8 @@ from sdjax_engine.models.activations import gelu
 from sdjax_engine.models.attention import attend
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.cross_attention_inputs import KeysValues, KeyValues
+from sdjax_engine.models.image_prompt_config import in_order
 from sdjax_engine.models.layers import LayerNorm, Shared, linear, parameter
-
-HALVES = ("down_blocks", "up_blocks", "mid_block")
-
-
-def in_order(places: Iterable[str]) -> list[str]:
-    """Return the cross-attentions with an image prompt in the order of the files: down, up, middle."""
-
-    def key(place: str) -> tuple[int, list[int]]:
-        parts = place.split(".")
-        return HALVES.index(parts[0]), [int(part) for part in parts if part.isdigit()]
-
-    return sorted((place for place in places if place.endswith(".attn2")), key=key)
 
 
 class ImageProjection(nnx.Module):
@@ -51,8 +38,8 @@ class ImageProjection(nnx.Module):
 class IPAdapterPlusImageProjection(nnx.Module):
     """The resampler of the Plus adapter, from the picture encoder's states to tokens.
 
-    `config` has the reference's `embed_dims`, `output_dims`, `hidden_dims`, `depth`, `heads`, `num_queries`
-    and `ffn_ratio`. Heads are `dim_head` wide.
+    `config` has the reference's `embed_dims`, `output_dims`, `hidden_dims`, `depth`, `heads` and
+    `num_queries`. Heads are `dim_head` wide, the perceptrons' middle is `inner` wide.
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
@@ -80,8 +67,7 @@ class PerceiverBlock(nnx.Module):
         self.ln0 = LayerNorm(width, shared)
         self.ln1 = LayerNorm(width, shared)
         self.attn = PerceiverAttention(width, config["heads"] * config["dim_head"], config["heads"], shared)
-        inner = int(width * config["ffn_ratio"])
-        self.ff = nnx.List([LayerNorm(width, shared), PerceiverFeedForward(width, inner, shared)])
+        self.ff = nnx.List([LayerNorm(width, shared), PerceiverFeedForward(width, config["inner"], shared)])
 
     def __call__(self, x: Array, latents: Array) -> Array:
         normed = self.ln1(latents)
@@ -132,17 +118,17 @@ class Projected(nnx.Module):
 class ImagePromptAttentions(nnx.Module):
     """The maps from a picture's tokens to the keys and values of a UNet's cross-attentions.
 
-    `config` has `cross_attention_dim` and `widths`, each cross-attention's width by its place, in the order
-    of `in_order`. Files number the layers 1, 3, 5, and so on.
+    `config` has `cross_attention_dim` and `widths`, each cross-attention's width by its place. Files number
+    the layers 1, 3, 5, and so on, in the order of `in_order`.
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         shared, context = Shared(dtype=dtype), config["cross_attention_dim"]
-        self.places = tuple(config["widths"])
+        self.places = tuple(in_order(config["widths"]))
         self.ip_adapter = nnx.List(
             layer
-            for width in config["widths"].values()
-            for layer in (None, ImagePromptAttention(context, width, shared))
+            for place in self.places
+            for layer in (None, ImagePromptAttention(context, config["widths"][place], shared))
         )
 
     def project(self, tokens: Array) -> KeysValues:

@@ -13,6 +13,7 @@ from typing import Any
 from sdjax_engine.models.config import (
     current_qwen3_name,
     settle_autoencoder_tiny_config,
+    settle_image_encoder_config,
     settle_projected_text_config,
     settle_qwen3_config,
     settle_qwen3_states_config,
@@ -24,6 +25,7 @@ from sdjax_engine.models.config import (
 )
 from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
 from sdjax_engine.models.flux2_config import settle_flux2_config, settle_flux2_vae_config
+from sdjax_engine.models.image_prompt_config import settle_projection_config, settle_resampler_config
 from sdjax_engine.models.unet_config import settle_unet_config
 
 Config = Mapping[str, Any]
@@ -101,6 +103,10 @@ KINDS: Mapping[str, Kind] = {
     ),
     "ControlNetModel": Kind(module="controlnet", settle=settle_controlnet_config),
     "ControlNetUnionModel": Kind(module="controlnet", settle=settle_controlnet_union_config),
+    "CLIPVisionModelWithProjection": Kind(module="clip", settle=settle_image_encoder_config),
+    "ImageProjection": Kind(module="image_prompt", settle=settle_projection_config),
+    "IPAdapterPlusImageProjection": Kind(module="image_prompt", settle=settle_resampler_config),
+    "ImagePromptAttentions": Kind(module="image_prompt", settle=dict),
     "TrustMarkEncoder": Kind(module="trustmark", settle=dict),
     "TrustMarkDecoder": Kind(module="trustmark", settle=dict),
 }

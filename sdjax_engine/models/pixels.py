@@ -174,6 +174,6 @@ def vit_pixels(pictures: Array, preprocessing: ViTPreprocessing) -> Array:
     return normalised(x, preprocessing)
 
 
-def normalised(x: Array, preprocessing: ViTPreprocessing) -> Array:
+def normalised(x: Array, preprocessing: Preprocessing | ViTPreprocessing) -> Array:
     """Return the network's input, float32, of resized pixels `x` from 0 to 255."""
     return (x / WHITE - per_channel(preprocessing.mean)) / per_channel(preprocessing.std)

@@ -29,6 +29,7 @@ from sdjax_engine.weights import Checkpoint, load_checkpoint
 from sdjax_engine.weights.checkpoint import SAFETY_CHECKER
 from sdjax_engine.weights.controlnet import load_part, read_controlnet
 from sdjax_engine.weights.embeddings import read_banks, read_embeddings, rows_of, with_embeddings
+from sdjax_engine.weights.image_prompt import load_image_prompt, read_image_prompt
 from sdjax_engine.weights.load import in_host_memory
 
 
@@ -62,6 +63,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         report=compiler.tell,
     )
     checkpoint = with_controlnets(checkpoint, spec, config, compiler, arrival)
+    checkpoint = with_image_prompt(checkpoint, spec, config, compiler, arrival)
     if spec.safety_checker and SAFETY_CHECKER not in checkpoint.components:
         compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
     networks = checkpoint.family.networks(checkpoint, spec.offer)
@@ -99,6 +101,28 @@ def with_controlnets(
     return replace(checkpoint, controlnets=made)
 
 
+def with_image_prompt(
+    checkpoint: Checkpoint, spec: ModelSpec, config: EngineConfig, compiler: Compiler, arrival: Arrival
+) -> Checkpoint:
+    """Read the IP-Adapter that is offered with a checkpoint, and its encoder; raises UnreadableCheckpoint."""
+    if spec.image_prompt is None:
+        return checkpoint
+    denoiser = checkpoint.components[checkpoint.family.adaptable[0]]
+    parts = read_image_prompt(
+        *(spec.image_prompt, spec.image_encoder, denoiser.shapes), dtype=config.dtype, report=compiler.tell
+    )
+    arrival.expect(size_of(checkpoint) + sum(part.size for part in parts.values()))
+    made = load_image_prompt(
+        parts,
+        f"{spec.image_prompt} {spec.image_encoder}",
+        put=arrival.put,
+        by_output=devices.reads_kernels_by_output(compiler.mesh),
+        cache_dir=config.cache_dir,
+    )
+    compiler.tell(f"image prompts of {spec.offer.model} are read by {spec.image_prompt}")
+    return replace(checkpoint, image_prompt=made)
+
+
 def with_words(
     checkpoint: Checkpoint, spec: ModelSpec, texts: TextEncoders, compiler: Compiler, arrival: Arrival
 ) -> Checkpoint:
@@ -115,7 +139,8 @@ def with_words(
 
 def size_of(checkpoint: Checkpoint) -> int:
     """Return the bytes of all parameters."""
-    networks = (*checkpoint.components.values(), *checkpoint.controlnets.values())
+    parts = checkpoint.components, checkpoint.controlnets, checkpoint.image_prompt
+    networks = [each for part in parts for each in part.values()]
     return sum(array.nbytes for each in networks for array in each.parameters.values())
 
 

@@ -20,8 +20,9 @@ from sdjax_engine.weights.companions import labels_at, load_preview_decoder
 from sdjax_engine.weights.controlnet import read_controlnet
 from sdjax_engine.weights.embeddings import read_embeddings
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
+from sdjax_engine.weights.image_prompt import read_image_prompt
 from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
-from sdjax_engine.weights.networks import check_tensors
+from sdjax_engine.weights.networks import Part, check_tensors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,8 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     """Check everything that a model names on this machine, and return its size; None if it is on the hub.
 
     The tensors must fit their configurations, the offer the checkpoint, and the ControlNets, the LoRAs, the
-    embeddings, the classifier's labels and, with `previews`, the decoder the model. No weights of a
-    checkpoint are read, and no device is opened. Raises UnreadableCheckpoint.
+    embeddings, the image prompts, the classifier's labels and, with `previews`, the decoder the model. No
+    weights of a checkpoint are read, and no device is opened. Raises UnreadableCheckpoint.
     """
     path = local_path(spec.source)
     if path is None or (spec.vae is not None and local_path(spec.vae) is None):
@@ -65,6 +66,8 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     )
     parts = parts_of(contents, dtype)
     check_tensors(contents.origin, parts)
+    shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
+    prompts = image_prompt_of(spec, shapes[contents.family.adaptable[0]], dtype)
     nets = {
         name: read_controlnet(source, dtype=dtype, variant=spec.variant)
         for name, source in spec.controlnets.items()
@@ -72,7 +75,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     }
     for net in nets.values():
         check_tensors(net.origin, {"the ControlNet": net})
-    contents = replace(contents, controlnets=nets)
+    contents = replace(contents, controlnets=nets, image_prompt=prompts)
     types = tuple((kind, name) for kind, name in spec.offer.control_types if name in nets)
     offer = replace(spec.offer, controlnets=tuple(nets), control_types=types)
     networks = contents.family.networks(contents, offer)
@@ -81,7 +84,6 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
     read_embeddings(here(spec.embeddings), networks.texts)
     schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
     Planner(spec.offer, pipeline_config(schedule, contents.family.corrections(contents.pipeline)))
-    shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     adaptable = {name: shapes[name] for name in contents.family.adaptable if name in shapes}
     read_all(here(spec.loras), layer_shapes(adaptable), contents.family.foreign_names, rank=spec.lora_rank)
     if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
@@ -95,4 +97,17 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
         )
     sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
     size = sum(sizes[name] * jnp.dtype(part.dtype).itemsize for name, part in parts.items())
-    return Checked(pipeline=contents.pipeline, size=size + sum(net.size for net in nets.values()))
+    size += sum(part.size for part in (*nets.values(), *prompts.values()))
+    return Checked(pipeline=contents.pipeline, size=size)
+
+
+def image_prompt_of(spec: ModelSpec, denoiser: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, Part]:
+    """Check the networks of image prompts that are on this machine, by their headers, and return them.
+
+    Raises UnreadableCheckpoint.
+    """
+    if spec.image_prompt is None or local_path(spec.image_encoder or spec.image_prompt) is None:
+        return {}
+    found = read_image_prompt(spec.image_prompt, spec.image_encoder, denoiser, dtype=dtype)
+    check_tensors(spec.image_prompt, found)
+    return found

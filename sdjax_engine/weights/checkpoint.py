@@ -52,8 +52,9 @@ class Checkpoint:
     components; `components` are by their names there. `tokenizers` are the family's. `preprocessor_config`
     holds the safety checker's picture settings and is empty without one. `scheduler_config` is the content
     of the file, without defaults for missing keys. `native_size` is (width, height) in pixels. `known_words`:
-    all words that it knows, in lower case; empty for any. `controlnets` are those that are offered with it.
-    `embeddings` are the rows of each embedding's vectors in the text encoders' `VECTORS`.
+    all words that it knows, in lower case; empty for any. `controlnets` are those that are offered with it,
+    `image_prompt` the networks of `weights/image_prompt.py`. `embeddings` are the rows of each embedding's
+    vectors in the text encoders' `VECTORS`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Checkpoint:
     native_size: tuple[int, int]
     known_words: frozenset[str] = frozenset()
     controlnets: Mapping[str, Component] = field(default_factory=dict)
+    image_prompt: Mapping[str, Component] = field(default_factory=dict)
     embeddings: Mapping[str, range] = field(default_factory=dict)
 
 
@@ -91,6 +93,7 @@ class Contents:
     preprocessor_config: dict[str, Any] = field(default_factory=dict)
     known_words: frozenset[str] = frozenset()
     controlnets: Mapping[str, Part] = field(default_factory=dict)
+    image_prompt: Mapping[str, Part] = field(default_factory=dict)
     embeddings: Mapping[str, range] = field(default_factory=dict)
 
     @property

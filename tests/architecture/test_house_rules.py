@@ -127,6 +127,7 @@ def test_only_a_family_knows_the_names_of_its_networks() -> None:
     rooms = ("compiling", "denoising", "lane", "memory", "model", "scheduler", "startup", "weights")
     of_one = {
         "weights/controlnet.py",
+        "weights/image_prompt.py",
         "weights/lora.py",
         "weights/lora_names.py",
     }  # names in files of one family

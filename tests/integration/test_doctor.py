@@ -121,6 +121,7 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     demo = {"name": "demo", "loras": {"ink": "no/ink.safetensors"}, "embeddings": {"cat": "no/cat.pt"}}
     demo["controlnets"] = {"canny": {"source": "./no", "types": ["edges"]}}
+    demo["image_prompt"] = "no/ip-adapter.safetensors"
     others = {"lost": f"{tmp_path}/lost", "fetched": "some/where"}
     config = Config.parse({"models": [demo, *({"name": a, "checkpoint": b} for a, b in others.items())]})
     findings = await found(lambda: painting.in_process(config, painting.CHECKPOINTS), seconds=120)
@@ -130,6 +131,7 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
     assert "the LoRA “ink” has no file" in problems(findings)
     assert "models[1].embeddings: “cat” has no file" in problems(findings)
     assert "models[1].controlnets.canny.source: there is no file or folder “./no”" in problems(findings)
+    assert "models[1].image_prompt: there is no file “no/ip-adapter" in problems(findings)
     assert "there is no file or folder" in told["models[2].checkpoint"].text
     assert "There is no folder “some/where”" in told["models[3]"].text
 

@@ -64,6 +64,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["imagine", "a", "--mask", __file__], "is not a picture that can be used: name a PNG, JPEG or WebP"),
         (["imagine", "a", "--controlnet", "net"], "--controlnet needs --control"),
         (["imagine", "a", "--control-type", "magic"], "--control-type"),
+        (["imagine", "a", "--image-encoder", "x"], "--image-encoder needs --ip-adapter"),
+        (["imagine", "a", "--image-prompt-strength", "2"], "--image-prompt-strength"),
         (["imagine", "a", "--control-strength", "3"], "--control-strength"),
         (["imagine", "a", "--size", "128"], "is not a size"),
         (["imagine", "a", "--size", "100x100"], "multiple of 8"),

@@ -447,6 +447,12 @@ def test_invalid_names_of_embeddings_are_refused_by_name() -> None:
     ]
 
 
+def test_an_image_encoder_without_an_image_prompt_is_refused() -> None:
+    assert mistakes_in({"models": [{"image_encoder": "image_encoder"}]}) == [
+        "models[1].image_encoder: without an image_prompt no image encoder is used."
+    ]
+
+
 def test_a_key_without_its_whole_name_is_met_with_the_keys_that_have_that_word() -> None:
     assert mistakes_in({"models": [{"steps": 4, "samplr": "ddim"}]}) == [
         "models[1].steps: there is no key of this name in [models[1]]; "

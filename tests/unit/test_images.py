@@ -61,6 +61,7 @@ requests = st.builds(
     control_type=st.sampled_from(ControlType),
     control_strength=st.floats(0, 2),
     control_interval=st.tuples(st.floats(0, 0.5), st.floats(0.6, 1)),
+    image_prompt_strength=st.floats(0, 1),
 )
 
 
@@ -91,6 +92,15 @@ def test_a_control_picture_is_named_by_its_digest_and_read_back_beside_the_start
     recipe = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info["sdjax"]
     assert not {name for name in json.loads(recipe)["request"] if "control" in name}
     assert 'ControlNet 0: "Module: edges, Model: default, Weight: 1,' in parameters_text(request)
+
+
+def test_an_image_prompt_is_named_by_its_digest_and_its_strength_is_written_for_people() -> None:
+    request = dataclasses.replace(REQUEST, image_prompt=b"shown", image_prompt_strength=0.6)
+    file = io.BytesIO(encode_png(PIXELS, request))
+    assert read_recipe(file, pictures=[b"shown"]) == request
+    assert "Image prompt strength: 0.6" in parameters_text(request)
+    recipe = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info["sdjax"]
+    assert not {name for name in json.loads(recipe)["request"] if "image_prompt" in name}
 
 
 @pytest.mark.parametrize("letter", ["a", "한", "🎨", '"'])

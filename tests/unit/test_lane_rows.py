@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sdjax_engine.lane.runs import (
+    Given,
     Occupant,
     ProgramForm,
     SeatGrid,
@@ -63,6 +64,14 @@ def test_a_model_with_controlnets_has_programs_for_control_pictures_all_with_lor
         "1 row with a control picture"
     )
     assert str(grid.suits_all(control=True)) == "2 rows with a control picture"
+    both = [str(each) for each in grid.further_forms(loras=False, control=True, image=True)]
+    assert both == ["1 row", "1 row with a control picture", "1 row with an image prompt"]
+    assert [each.given for each in grid.all_suits(control=True, image=True)] == [
+        "",
+        " with an image prompt",
+        " with a control picture",
+        " with a control picture and an image prompt",
+    ]
 
 
 def controlled(net: str, first: int, end: int) -> Occupant:
@@ -73,14 +82,27 @@ def test_a_run_is_divided_by_controlnet_and_each_picture_keeps_the_order_of_its_
     occupants = {0: controlled("canny", 2, 4), 1: controlled("depth", 0, 9), 2: controlled("canny", 0, 3)}
     spans = {0: (0, 6), 1: (3, 5), 2: (1, 4), 3: (0, 5)}
     assert phases(spans, occupants) == [
-        ("", {0: (0, 2), 3: (0, 5)}),
-        ("canny", {0: (2, 4), 2: (1, 3)}),
-        ("depth", {1: (3, 5)}),
-        ("", {0: (4, 6), 2: (3, 4)}),
+        (Given(), {0: (0, 2), 3: (0, 5)}),
+        (Given("canny"), {0: (2, 4), 2: (1, 3)}),
+        (Given("depth"), {1: (3, 5)}),
+        (Given(), {0: (4, 6), 2: (3, 4)}),
     ]
-    assert phases({0: (5, 6)}, occupants) == [("", {0: (5, 6)})]
-    assert phases({0: (0, 2)}, occupants) == [("", {0: (0, 2)})]
+    assert phases({0: (5, 6)}, occupants) == [(Given(), {0: (5, 6)})]
+    assert phases({0: (0, 2)}, occupants) == [(Given(), {0: (0, 2)})]
     assert phases({}, occupants) == []
+
+
+def test_pictures_with_image_prompts_are_computed_apart_in_each_part_of_a_run() -> None:
+    both = Occupant(controlnet="canny", controlled=(2, 4), prompted=True)
+    occupants = {0: both, 1: Occupant(prompted=True), 2: controlled("canny", 0, 4)}
+    assert phases(dict.fromkeys(range(4), (0, 5)), occupants) == [
+        (Given(image=True), {0: (0, 2), 1: (0, 5)}),
+        (Given(), {3: (0, 5)}),
+        (Given("canny", image=True), {0: (2, 4)}),
+        (Given("canny"), {2: (0, 4)}),
+        (Given(image=True), {0: (4, 5)}),
+        (Given(), {2: (4, 5)}),
+    ]
 
 
 def choose(one: Stretch, adapted: Collection[int] = (), *, apart: bool = False) -> dict[str, list[int]]:

@@ -121,6 +121,19 @@ def test_each_network_takes_the_types_that_are_offered_with_it() -> None:
         dataclasses.replace(offer, control_types=((ControlType.POSE, "pose"),))
 
 
+@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
+def test_an_image_prompt_is_checked(strength: float) -> None:
+    prompted = dataclasses.replace(REQUEST, image_prompt=b"picture", image_prompt_strength=0.6)
+    takes = dataclasses.replace(TINY, image_prompts=True)
+    assert takes.check(prompted) is prompted
+    with pytest.raises(InvalidRequest, match="strength of the image prompt"):
+        takes.check(dataclasses.replace(prompted, image_prompt_strength=strength))
+    with pytest.raises(InvalidRequest, match="tiny takes no picture as a prompt"):
+        TINY.check(prompted)
+
+
 def test_a_model_has_the_networks_that_it_offers() -> None:
+    with pytest.raises(ValueError, match="tiny offers image prompts if, and only if, it has a file for them"):
+        ModelSpec(offer=TINY, source="folder", image_prompt="adapter.safetensors")
     with pytest.raises(ValueError, match=r"offers the ControlNets \['canny', 'depth'\], but has \['depth'\]"):
         ModelSpec(offer=WITH_CONTROL, source="folder", controlnets={"depth": "net"})

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from bot.config import EngineSection, ModelConfig
 from bot.domain.jobs import MAX_VARIANTS, Recipe
@@ -26,7 +27,8 @@ class Options:
     `model` has all LoRAs that may be used, `loras` the weights of those that are, by name. `size` and
     `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`, enlarged and
     refined. `controlnet` is the network for the picture `control`: its name in `model`, or its folder, file
-    or hub id. Without it, `model` has a network for the type.
+    or hub id. Without it, `model` has a network for the type. `ip_adapter` is the file of the IP-Adapter for
+    the picture `image_prompt`, `image_encoder` its encoder; None: those of `model`.
     """
 
     prompt: str
@@ -45,6 +47,10 @@ class Options:
     controlnet: str | None = None
     control_type: str = ControlType.EDGES.value
     control_strength: float = 1.0
+    image_prompt: Path | None = None
+    image_prompt_strength: float = 0.6
+    ip_adapter: str | None = None
+    image_encoder: str | None = None
     loras: Mapping[str, float] = field(default_factory=dict)
     model: ModelConfig = field(default_factory=ModelConfig)
     engine: EngineSection = field(default_factory=EngineSection)
@@ -56,7 +62,11 @@ def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[
     The offer's `sizes` are the requested ones, its LoRAs those that the prompt or `loras` names. Raises
     InvalidRequest if the demo does not offer `size`; other checkpoints paint any size.
     """
-    given = {"sampler": parse_sampler(options.sampler)} if options.sampler else {}
+    given: dict[str, Any] = {"sampler": parse_sampler(options.sampler)} if options.sampler else {}
+    if options.image_prompt is None:
+        given |= {"image_prompt": "", "image_encoder": ""}  # they would be read for nothing
+    elif options.ip_adapter is not None:
+        given |= {"image_prompt": options.ip_adapter, "image_encoder": options.image_encoder or ""}
     model = with_defaults(options.model.model_copy(update=given), report)
     spec = spec_of(model)
     offer = spec.offer

@@ -77,6 +77,7 @@ def imagine(
     spec, offer = spec_and_offer(options, report=report)
     recipe = recipe_of(options, offer)
     requests = [_with_pictures(recipe.request(index), options) for index in range(recipe.variants)]
+    spec.offer.check(requests[0])
     if output is not None:
         check_writable(output)
     section = options.engine
@@ -112,6 +113,11 @@ def _with_pictures(request: Request, options: Options) -> Request:
     files = options.image, options.mask, options.control
     init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
     request = replace(request, init_image=init_image, mask_image=mask_image)
+    if options.image_prompt is not None:
+        strength = options.image_prompt_strength
+        request = replace(
+            request, image_prompt=options.image_prompt.read_bytes(), image_prompt_strength=strength
+        )
     if control_image is None:
         return request
     return replace(

@@ -11,6 +11,7 @@ from sdjax_engine.families.family import Guidance, Networks, Parts
 from sdjax_engine.families.precision import Precisions
 from sdjax_engine.families.stable_diffusion.control import control_of
 from sdjax_engine.families.stable_diffusion.denoiser import UNetDenoiser
+from sdjax_engine.families.stable_diffusion.image_prompt import image_prompts_of
 from sdjax_engine.families.stable_diffusion.latents import Vae, latents_of
 from sdjax_engine.families.stable_diffusion.parts import (
     CORRECTIONS,
@@ -135,6 +136,7 @@ class StableDiffusion:
             latents=latents,
             guidance=Guidance(by_negative=not takes_guidance(config), given=takes_guidance(config)),
             control=control_of(parts.controlnets, denoiser, unet, offer, latents),
+            image_prompts=image_prompts_of(parts.image_prompt),
         )
 
 

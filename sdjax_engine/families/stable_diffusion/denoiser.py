@@ -24,18 +24,21 @@ class OfTexts(NamedTuple):
     """What a seat keeps of its texts: the keys and values of each layer that attends to them.
 
     Only the first `lengths` tokens count; None where all do. `text_embeds` are the pooled encodings, None
-    where the UNet is not conditioned on them.
+    where the UNet is not conditioned on them. `image` are the keys and values of an image prompt, None in
+    programs without.
     """
 
     keys_values: dict[str, tuple[jax.Array, jax.Array]]  # by the layer's path, (seats, texts, tokens, width)
     lengths: jax.Array | None  # (seats, texts) int32
     text_embeds: jax.Array | None  # (seats, texts, pooled width)
+    image: dict[str, tuple[jax.Array, jax.Array]] | None = None
 
 
 class OfPicture(NamedTuple):
-    """The sizes that the UNet is conditioned on, None where it is not."""
+    """The sizes that the UNet is conditioned on, and the strength of an image prompt; None without."""
 
     time_ids: jax.Array | None  # (seats, 6) float32
+    image_strength: jax.Array | None = None  # (seats,) float32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +105,8 @@ class UNetDenoiser:
         if control is not None:
             further["control"] = control
         unet = self.blueprint.adapted(*parameters, *loras)
-        prompt = Projection(conditioning.of_texts.keys_values, conditioning.of_texts.lengths)
+        texts, picture = conditioning
+        prompt = Projection(texts.keys_values, texts.lengths, texts.image, picture.image_strength)
         m: jax.Array = unet(sample, step.timestep(table), prompt, **further).astype(jnp.float32)
         return m
 

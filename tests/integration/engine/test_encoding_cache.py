@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -13,7 +14,7 @@ from engines import like
 
 from sdjax_engine.families.stable_diffusion.text import Encoding
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.model.loaded import EncodingCache, LoadedModel
+from sdjax_engine.model.loaded import EncodingCache, LoadedModel, text_arrays
 from sdjax_engine.model.prepare import Text
 from sdjax_engine.request import Lane
 
@@ -35,12 +36,16 @@ def counted(model: LoadedModel) -> Counted:
     return Counted(model)
 
 
+def arrays_of(model: LoadedModel) -> Any:
+    return partial(text_arrays, model.networks.texts.tokens, 0)
+
+
 class Cache:
     """A cache over the counted program, given the model's parameters."""
 
     def __init__(self, model: LoadedModel, counted: Counted, **how: Any) -> None:
         self._parameters, self._mesh = model.arrays.texts, model.mesh
-        self._cache = EncodingCache(model.mesh, counted, tokens=model.networks.texts.tokens, **how)
+        self._cache = EncodingCache(model.mesh, counted, arrays=arrays_of(model), **how)
 
     def gather(self, texts: Sequence[Text]) -> Encoding:
         shares = self._cache.gather(self._parameters, dict(enumerate(texts)))
@@ -91,7 +96,7 @@ def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedMo
         return program(numbers, parameters, *arrays)
 
     parameters = model.arrays.texts
-    cache = EncodingCache(model.mesh, hang_once, tokens=model.networks.texts.tokens, most_texts=1)
+    cache = EncodingCache(model.mesh, hang_once, arrays=arrays_of(model), most_texts=1)
     star, moon = text(model, "a star"), text(model, "a moon")
     late: list[Mapping[int, Encoding]] = []
     stars, moons = {0: star, 1: star}, {0: moon, 1: moon}

@@ -46,8 +46,8 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     apart = device_lanes[PLAIN.lane]
     seats = apart.seats_per_device
     together = DeviceLane(PLAIN.lane, other, seats_per_device=seats, compiler=spread, start_pictures=False)
-    assert isinstance(apart._programs.denoise, PerDevice)
-    assert not isinstance(together._programs.denoise, PerDevice)
+    assert all(isinstance(program, PerDevice) for program in apart._programs.denoise.values())
+    assert not any(isinstance(program, PerDevice) for program in together._programs.denoise.values())
     assert isinstance(together._programs.decode, PerDevice)
     (_, one), (rows, every) = (painted(*each, *range(4)) for each in ((apart, model), (together, other)))
     assert (apart.seats, rows) == (4, 4)

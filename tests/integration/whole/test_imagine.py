@@ -15,7 +15,7 @@ import numpy.typing as npt
 import PIL.Image
 import pytest
 from checkpoint_files import original_form, write_original
-from checkpoints import make_tiny_checkpoint, make_tiny_controlnet
+from checkpoints import make_tiny_checkpoint, make_tiny_controlnet, make_tiny_image_prompt
 from lora_files import write_three
 from manifests import read_manifest
 
@@ -166,6 +166,35 @@ def test_a_picture_keeps_the_composition_of_a_control_picture_by_a_controlnet_th
     assert np.array_equal(pixels(tmp_path / "named.png"), pixels(tmp_path / "held.png"))
     assert imagine(PROMPT, *how, "--control-type", "pose", "-o", "no.png", model="tiny") == 2
     assert "of the type pose: choose from picture" in capsys.readouterr().err
+
+
+def test_a_picture_is_a_prompt_by_an_adapter_that_is_named_or_that_the_model_has(
+    imagine: Imagine, tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unet = json.loads((tiny_checkpoint / "unet" / "config.json").read_text())
+    known = {key: value for key, value in unet.items() if not key.startswith("_")}
+    adapter = make_tiny_image_prompt(tmp_path / "adapter", unet=known)
+    PIL.Image.new("RGB", (96, 64), "navy").save(tmp_path / "shown.png")
+    quick = ("--steps", "2", "--seed", "7", "--size", "64x64")
+    shown = (*quick, "--image-prompt", "shown.png")
+    named = (*shown, "--ip-adapter", str(adapter))
+    weak = (*named, "--image-prompt-strength", "0")
+    for name, how in (("plain", quick), ("named", named), ("weak", weak)):
+        assert imagine(PROMPT, *how, "-o", f"{name}.png") == 0, capsys.readouterr().err
+    (tmp_path / "bot.toml").write_text(
+        f'[[models]]\nname = "tiny"\ncheckpoint = "{tiny_checkpoint}"\nimage_prompt = "{adapter}"\n'
+        '[engine]\ndtype = "float32"\n'
+    )
+    assert imagine(PROMPT, *shown, "--config", "bot.toml", "-o", "had.png", model="tiny") == 0
+    assert not np.array_equal(pixels(tmp_path / "plain.png"), pixels(tmp_path / "named.png"))
+    assert np.array_equal(pixels(tmp_path / "plain.png"), pixels(tmp_path / "weak.png"))
+    assert np.array_equal(pixels(tmp_path / "had.png"), pixels(tmp_path / "named.png"))
+    with PIL.Image.open(tmp_path / "named.png") as painted:
+        recipe = json.loads(painted.info["sdjax"])["request"]
+    assert recipe["image_prompt_strength"] == 0.6
+    capsys.readouterr()
+    assert imagine(PROMPT, *shown) == 2
+    assert "--image-prompt needs --ip-adapter: the file of an IP-Adapter" in capsys.readouterr().err
 
 
 def test_only_what_the_picture_needs_is_compiled(

@@ -81,6 +81,7 @@ def test_paths_of_parts_and_fronts_and_a_port_are_listed_too() -> None:
     model["picture_classifier"] = "./classifier"
     model["embeddings"] = {"cat": "cat.safetensors"}
     model["controlnets"] = {"canny": {"source": "./canny", "types": ["edges"]}}
+    model |= {"image_prompt": "plus.safetensors", "image_encoder": "./image_encoder"}
     groups = [{"name": "fronts", "role": "front", "least": 1}]
     values: dict[str, Any] = {
         "models": [model],
@@ -90,13 +91,8 @@ def test_paths_of_parts_and_fronts_and_a_port_are_listed_too() -> None:
         "provenance": {},
     }
     found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
-    ours = {
-        "models[1].loras",
-        "models[1].embeddings",
-        "models[1].controlnets",
-        "models[1].picture_classifier",
-        "web.port",
-    }
+    keys = ("loras", "embeddings", "controlnets", "image_prompt", "image_encoder", "picture_classifier")
+    ours = {*(f"models[1].{key}" for key in keys), "web.port"}
     assert found == ours | {"discord.token_file", "provenance.folder"}
     values["provenance"] = {"certificate": "cert.pem", "private_key": "/key.pem"}
     found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
