@@ -17,15 +17,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 from PIL import Image
 
-from bot.domain.errors import (
-    DiscordUnavailable,
-    MissingArtifact,
-    ResultsUnavailable,
-    StoreUnavailable,
-    UnknownJob,
-    UnreadableJob,
-    UserMistake,
-)
+from bot.domain.errors import BotError, MissingArtifact, ResultsUnavailable, UserMistake
 from bot.domain.jobs import ImageRecord, Job, Showing
 from bot.domain.levels import Level
 from bot.page.audit import changes, whole_text_of
@@ -43,7 +35,8 @@ MOST_WORDS, MOST_DIGITS = 200, 10  # characters, digits of a seed
 SMALL_SIDE = 320  # pixels
 QUALITY = 80
 MOST_THREADS = 2
-SAID = ("words", "person", "server", "model", "whose", "seed", "since", "until", "level", "starred")
+WHOSE = ("whose", "person", "server", "channel")
+SAID = (*WHOSE, "words", "model", "seed", "since", "until", "level", "starred")
 """Keys of the gallery's address that people choose, and that its links and forms pass on."""
 MOST_PACKED, MOST_BYTES = 100, 256 * 2**20
 """The most pictures of an archive, and the bytes from which on it takes no more."""
@@ -101,6 +94,7 @@ def _search(query: Mapping[str, str]) -> Search:
         model=query.get("model", ""),
         public="public" in query,
         channels=frozenset(map(int, channels.split(","))) if channels else None,
+        channel_id=number_of(query.get("channel", "")),
         seed=_seed(query.get("seed", "")),
         level=Level(level) if level in tuple(Level) else None,
         since=_midnight(query.get("since", "")),
@@ -148,7 +142,8 @@ class Pictures:
             raise UserMistake("compare_two")
         pair = [await self._seen(viewer, *mark) for mark in marks]
         first, second = (_settings(job, image) for job, image in pair)
-        differing = list(changes(first, second, text=whole_text_of))
+        texts = changes(first, second, text=whole_text_of)
+        differing = [(name, _words(old, new), _words(new, old)) for name, old, new in texts]
         return {"pair": pair, "differing": differing, "said": said(request.query), "names": NAMES}
 
     async def star(self, request: web.Request, viewer: Viewer) -> web.Response:
@@ -202,7 +197,7 @@ class Pictures:
                 if packed.sent >= MOST_BYTES:
                     raise MissingArtifact("The archive is full.")
                 data = await self._house.artifacts.get(image.artifact or "", tidy=False)
-            except (web.HTTPException, MissingArtifact, StoreUnavailable, DiscordUnavailable):
+            except (web.HTTPException, BotError):
                 left_out.append(_name(*mark))
                 continue
             ended = time.gmtime(max(job.finished_at or 0.0, FIRST_YEAR))
@@ -216,7 +211,7 @@ class Pictures:
     async def _job(self, job_id: str) -> Job:
         try:
             return await self._house.store.jobs.get(job_id)
-        except (UnknownJob, UnreadableJob):
+        except UserMistake:  # there is none, or one that this version cannot read
             raise web.HTTPNotFound from None
 
     async def _seen(self, viewer: Viewer, job_id: str, index: int | str) -> tuple[Job, ImageRecord]:
@@ -268,6 +263,12 @@ def _settings(job: Job, image: ImageRecord) -> dict[str, Any]:
     values["loras"] = [f"{lora.name} {lora.weight:g}" for lora in recipe.loras]
     values["variations"] = [f"{each.seed} {each.strength:g}" for each in recipe.variations]
     return values
+
+
+def _words(text: str, other: str) -> list[tuple[str, bool]]:
+    """Return the words of a text, and whether each is in the other text too."""
+    others = frozenset(other.split())
+    return [(word, word in others) for word in text.split()]
 
 
 class _Packed(io.BytesIO):

@@ -102,13 +102,9 @@ class Renderer:
         """Return a template filled with facts."""
         texts = Texts.for_locale(language)
         now = self._house.now
-        words = {
-            "texts": texts,
-            "gettext": texts.gettext,
-            "ngettext": texts.ngettext,
-            "pgettext": texts.pgettext,
-        }
+        words = {"gettext": texts.gettext, "ngettext": texts.ngettext, "pgettext": texts.pgettext}
         helpers = {
+            "texts": texts,
             "ago": lambda at: _time(texts, at, now),
             "moment": _moment,
             "in_bytes": in_bytes,

@@ -50,14 +50,8 @@ LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
 STREAM = "text/event-stream"
 RETRY_LATE = b"retry: 60000\n"  # milliseconds
 LANGUAGE_COOKIE, SERVER_COOKIE = "language", "server"
-STATIC = MappingProxyType(
-    {
-        "page.css": "text/css",
-        "keys.js": "text/javascript",
-        "htmx.min.js": "text/javascript",
-        "hx-sse.min.js": "text/javascript",
-    }
-)
+SCRIPTS = ("keys.js", "htmx.min.js", "hx-sse.min.js")
+STATIC = MappingProxyType({"page.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")})
 OF_REVIEWS = ("server", "viewer", "owns")
 OF_QUEUE = ("person", "server", "model", "state", "public")
 OF_JOB = ("job", "person", "server", "role", "here", "public")

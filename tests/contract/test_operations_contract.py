@@ -295,6 +295,10 @@ async def test_the_gallery_finds_by_words_person_server_and_model(store: Store) 
     assert await ids(user_id=2) == {red, other}
     assert await ids(guild_id=21) == {blue, other}
     assert await ids(model="other") == {other}
+    thread = await painted(store, 4, channel_id=77, thread_parent_id=31, user_id=3)
+    assert await ids(channel_id=31, user_id=3) == {thread}
+    assert await ids(channel_id=77) == {thread}
+    assert await ids(channel_id=32) == set()
     assert await ids(user_id=2, words="CAT") == {red}
     assert await ids(words="zebra") == set()
     await store.deliveries.delete_result(blue, user_id=None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from page_place import ELSEWHERE, IDS, MODS, Place, placed
+from page_place import ART, ELSEWHERE, IDS, MODS, Place, placed
 from yarl import URL
 
 from bot.page import pictures
@@ -56,7 +56,7 @@ async def file_of(place: Place, job_id: str, index: int = 0) -> bytes:
     return await place.house.artifacts.get(name)
 
 
-async def test_the_gallery_is_searched_by_seed_level_and_day(place: Place) -> None:
+async def test_the_gallery_is_searched_by_channel_seed_level_and_day(place: Place) -> None:
     browser, job_id = await place.as_("moderator"), await place.paint(1)
     seed = (await place.store.jobs.get(job_id)).images[0].seed
     today = datetime.now(UTC).date()
@@ -65,6 +65,8 @@ async def test_the_gallery_is_searched_by_seed_level_and_day(place: Place) -> No
         (f"seed={seed}", True),
         (f"seed={seed + 1}", False),
         ("seed=x", False),
+        (f"channel={ART}", True),
+        (f"channel={MODS}", False),
         ("level=none", True),
         ("level=mild", False),
         (f"since={today}&until={tomorrow}", True),

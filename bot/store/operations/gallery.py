@@ -22,7 +22,7 @@ from bot.store.tables.queue import favourites, images, jobs
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What is looked for: all words in the prompt, one person's, one server's, of one model.
+    """What is looked for: all words in the prompt, one person's, one server's, one channel's, of one model.
 
     `public` requests are those whose answer others saw too. With `channels`, only those of these channels
     are found that neither an age restriction nor a rule on words keeps from members. `seed` and `level` are
@@ -36,6 +36,7 @@ class Search:
     model: str = ""
     public: bool = False
     channels: frozenset[int] | None = None
+    channel_id: int | None = None
     seed: int | None = None
     level: Level | None = None
     since: float | None = None
@@ -145,6 +146,9 @@ def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
         conditions.append(jobs.c.user_id == search.user_id)
     if search.guild_id is not None:
         conditions.append(jobs.c.guild_id == search.guild_id)
+    if search.channel_id is not None:
+        of_threads = jobs.c.thread_parent_id == search.channel_id
+        conditions.append(of_threads | (jobs.c.channel_id == search.channel_id))
     if search.public:
         conditions.append(jobs.c.private.is_(False))
     if search.channels is not None:
