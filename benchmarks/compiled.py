@@ -74,6 +74,7 @@ PICTURES = {
     "sdxl": Picture(size=1024, steps=20),
     "sdxl-turbo": Picture(size=512, steps=4, guided=False),
     "z-image": Picture(size=1024, steps=8, guided=False),
+    "flux2-klein": Picture(size=1024, steps=4, guided=False),
 }
 
 

@@ -41,7 +41,7 @@ SD_21_TEXT = {
     "num_attention_heads": 16,
     "hidden_act": "gelu",
 }
-Z_IMAGE_TEXT = {
+QWEN3_4B = {
     "hidden_size": 2560,
     "intermediate_size": 9728,
     "num_hidden_layers": 36,
@@ -61,9 +61,21 @@ Z_IMAGE_VAE = {
     "shift_factor": 0.1159,
 }
 Z_IMAGE = {
-    "text_encoder": ("Qwen3Model", Z_IMAGE_TEXT),
+    "text_encoder": ("Qwen3Model", QWEN3_4B),
     "transformer": ("ZImageTransformer2DModel", {}),
     "vae": ("AutoencoderKL", Z_IMAGE_VAE),
+}
+KLEIN = {
+    "num_layers": 5,
+    "num_single_layers": 20,
+    "num_attention_heads": 24,
+    "joint_attention_dim": 7680,
+    "guidance_embeds": False,
+}
+FLUX2_KLEIN = {
+    "text_encoder": ("Qwen3States", QWEN3_4B),
+    "transformer": ("Flux2Transformer2DModel", KLEIN),
+    "vae": ("AutoencoderKLFlux2", {}),
 }
 FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
 
@@ -89,8 +101,11 @@ def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
             )
         case "z-image":
             return Z_IMAGE, "ZImagePipeline"
+        case "flux2-klein":
+            return FLUX2_KLEIN, "Flux2KleinPipeline"
     raise SystemExit(
-        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, z-image."
+        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, z-image, "
+        "flux2-klein."
     )
 
 
@@ -105,9 +120,9 @@ def contents_of(name: str) -> Contents:
         for part, (model, config) in parts.items()
     }
     tokenizers: tuple[Any, ...] = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
-    if name == "z-image":
+    if name in {"z-image", "flux2-klein"}:
         tokenizers = (ChatTokenizer(size=1, pad_id=0, bpe=tokenizers_library.Tokenizer(BPE())),)
-        like = replace(like, scheduler_config=FLOW)
+        like = replace(like, scheduler_config=FLOW, index={"is_distilled": True})
     contents = replace(
         like,
         origin=name,
