@@ -104,8 +104,8 @@ def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
         case "flux2-klein":
             return FLUX2_KLEIN, "Flux2KleinPipeline"
     raise SystemExit(
-        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, z-image, "
-        "flux2-klein."
+        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, "
+        "z-image, flux2-klein."
     )
 
 

@@ -55,6 +55,8 @@ class InvalidRequest(EngineError):
         "variation_strength": "A variation strength of {value} is not possible: choose between 0 and 1.",
         "second_pass_size": "A second pass in {value} is not possible: choose from {choices}.",
         "no_second_pass": "{model} paints no larger picture of this shape: leave the second pass out.",
+        "no_references": "{model} takes no reference pictures: leave them out.",
+        "references": "{count} reference pictures are not possible with {model}: choose at most {limit}.",
         "no_controlnets": "{model} has no ControlNets: leave the control picture out.",
         "controlnet": "There is no ControlNet called “{value}”: choose from {choices}.",
         "control_type": "{model} cannot use a control picture of the type {value}: choose from {choices}.",

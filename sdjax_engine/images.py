@@ -54,6 +54,7 @@ UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.erro
 NEWER = (
     *("strength", "loras", "variations", "second_pass", "guidance_interval", "clip_skip"),
     *("controlnet", "control_type", "control_strength", "control_interval", "image_prompt_strength"),
+    "references",
 )
 """The fields that a recipe lacks where they have their defaults, for older versions."""
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Request)}
@@ -252,6 +253,7 @@ def _values(request: Request) -> dict[str, Any]:
         "variations": [[each.seed, each.strength] for each in request.variations],
         "guidance_interval": list(request.guidance_interval),
         "control_interval": list(request.control_interval),
+        "references": [_digest(picture) for picture in request.references],
     }
     values |= {name: each for name, each in lists.items() if name in values}
     return values
@@ -276,16 +278,13 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
     kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list, "control_interval": list}
     kinds |= {"controlnet": str, "control_type": str, "control_strength": float}
-    kinds |= {"image_prompt_strength": float}
+    kinds |= {"image_prompt_strength": float, "references": list}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width", "clip_skip"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
         if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
             raise TypeError(f"{name} is {value!r}")
-    for name in PICTURES & values.keys():
-        if values[name] not in pictures:
-            raise NoRecipe(f"The picture was painted from another one, of sha256 {values[name]}.")
-        values[name] = pictures[values[name]]
+    values |= _files(values, pictures)
     if "loras" in values:
         values["loras"] = tuple(
             Lora(name=str(name), weight=float(weight)) for name, weight in values["loras"]
@@ -302,6 +301,16 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     if "second_pass" in values:
         values["second_pass"] = _second_pass(**values["second_pass"])
     return Request(**{**values, "sampler": Sampler(values["sampler"])})
+
+
+def _files(values: Mapping[str, Any], pictures: Mapping[str, bytes]) -> dict[str, Any]:
+    """The picture files of a request from their digests; raises `NoRecipe` where one is not there."""
+    alone, references = PICTURES & values.keys(), values.get("references", [])
+    for digest in (*(values[name] for name in alone), *references):
+        if digest not in pictures:
+            raise NoRecipe(f"The picture was painted from another one, of sha256 {digest}.")
+    several = {"references": tuple(pictures[digest] for digest in references)} if references else {}
+    return {name: pictures[values[name]] for name in alone} | several
 
 
 def _second_pass(*, height: int, width: int, num_inference_steps: int, strength: float) -> SecondPass:

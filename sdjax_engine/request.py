@@ -40,6 +40,8 @@ MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
 MAX_VARIATIONS = 8
 MAX_CONTROL_STRENGTH = 2.0
+MAX_REFERENCES = 4
+"""The most reference pictures of a request: what FLUX.2 klein was made for."""
 WHOLE = (0.0, 1.0)
 """The guidance interval that includes every evaluation."""
 SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
@@ -127,9 +129,11 @@ class Lane:
     height: int
     width: int
     guided: bool
+    references: int = 0
 
     def __str__(self) -> str:
-        return f"{self.model}:{self.width}x{self.height}:{'guided' if self.guided else 'unguided'}"
+        lane = f"{self.model}:{self.width}x{self.height}:{'guided' if self.guided else 'unguided'}"
+        return f"{lane}:{self.references} references" if self.references else lane
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -179,6 +183,7 @@ class Request:
     evaluations that `control_interval` says.
     An `image_prompt`, a picture file too, is a prompt beside the text: its middle, a square, works with
     `image_prompt_strength` from 0 to 1.
+    The `references`, picture files too, are what the prompt may speak of: an edited picture, a face, a style.
     """
 
     prompt: str
@@ -205,6 +210,7 @@ class Request:
     control_interval: tuple[float, float] = WHOLE
     image_prompt: bytes | None = field(default=None, repr=False)
     image_prompt_strength: float = 1.0
+    references: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property
     def guided(self) -> bool:
@@ -214,7 +220,13 @@ class Request:
     @property
     def lane(self) -> Lane:
         """The lane of the first pass."""
-        return Lane(model=self.model, height=self.height, width=self.width, guided=self.guided)
+        return Lane(
+            model=self.model,
+            height=self.height,
+            width=self.width,
+            guided=self.guided,
+            references=len(self.references),
+        )
 
     @property
     def second(self) -> Request:
@@ -253,6 +265,7 @@ class Offer:
     pictures may be prompts. A request may skip
     `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
     the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
+    A request may have as many reference pictures as `references` says; each number has lanes of its own.
     """
 
     model: str
@@ -274,6 +287,7 @@ class Offer:
     control_types: tuple[tuple[ControlType, str], ...] = ()
     embeddings: tuple[str, ...] = ()
     image_prompts: bool = False
+    references: int = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request can match."""
@@ -288,12 +302,15 @@ class Offer:
             raise ValueError(f"{self.model} cannot be offered with guidance in {self.guidance_interval}")
         if not 0 <= self.clip_skip <= MAX_CLIP_SKIP:
             raise ValueError(f"{self.model} cannot be offered with a clip_skip of {self.clip_skip}")
+        if not 0 <= self.references <= MAX_REFERENCES:
+            raise ValueError(f"{self.model} cannot be offered with {self.references} reference pictures")
         if strangers := [name for _, name in self.control_types if name not in self.controlnets]:
             raise ValueError(f"{self.model} has control types of {strangers}, but no such ControlNets")
 
     def reaches(self, lane: Lane) -> bool:
         """Whether a request within this offer can be in `lane`."""
-        return lane.model == self.model and (lane.width, lane.height) in self.sizes
+        known = lane.model == self.model and (lane.width, lane.height) in self.sizes
+        return known and lane.references <= self.references
 
     def controlnet_of(self, kind: ControlType) -> str:
         """Return the name of the network for control pictures of a type; the first where any type is taken.
@@ -336,6 +353,9 @@ class Offer:
         _check_start(request)
         for lora in request.loras:
             self._check_lora(lora)
+        if (count := len(request.references)) > self.references:
+            problem = "references" if self.references else "no_references"
+            raise InvalidRequest(problem, count=count, model=self.model, limit=self.references)
         if request.control_image is not None or request.controlnet:
             self._check_control(request)
         if request.image_prompt is not None:

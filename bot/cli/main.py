@@ -308,6 +308,13 @@ def devices() -> None:
     type=click.FloatRange(0, 1),
     help="How far to leave the picture to start from, or the one enlarged.",
 )
+@click.option(
+    "--reference",
+    "references",
+    type=PictureParameter(),
+    multiple=True,
+    help="A picture that the prompt speaks of, for FLUX.2 klein; up to four.",
+)
 @click.option("--control", type=PictureParameter(), help="A picture whose composition is kept.")
 @click.option(
     "--controlnet",

@@ -1,7 +1,7 @@
 """The functions that JAX traces, one for each compiled program, in the order of a picture's life.
 
 encode     one text for each device → its encoding
-condition  the encodings of one picture's texts → what its seat keeps of them
+condition  the encodings of one picture's references and texts → what its seat keeps of them
 begin      a start picture and its mask → latents, mask and further input channels
 control    a control picture and the encodings of the texts → what the seat keeps of them
 look       a picture that is a prompt → its encoding
@@ -111,10 +111,18 @@ def encode(
 
 
 def condition(
-    denoiser: Denoiser, size: tuple[int, int], parameters: WithLoras, loras: LoraRows, *texts: Encoding
+    denoiser: Denoiser,
+    size: tuple[int, int],
+    references: int,
+    parameters: WithLoras,
+    loras: LoraRows,
+    *given: Encoding,
 ) -> Conditioning:
-    """Return the conditioning of one seat with these `texts`; `size` is (height, width) in pixels."""
-    return denoiser.condition(parameters, texts, loras, size)
+    """Return the conditioning of one seat; `size` is (height, width) in pixels.
+
+    Of what is `given` the first are so many `references`, encoded pictures (1, h, w, c), then come the texts.
+    """
+    return denoiser.condition(parameters, given[references:], loras, size, given[:references])
 
 
 def control(

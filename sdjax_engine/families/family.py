@@ -191,12 +191,19 @@ class Denoiser(Protocol):
         """Its input channels beyond the latents': mask and latents of the kept part; 0 unless it inpaints."""
 
     def condition(
-        self, parameters: WithLoras, texts: Sequence[Encoding], loras: LoraRows, size: tuple[int, int]
+        self,
+        parameters: WithLoras,
+        texts: Sequence[Encoding],
+        loras: LoraRows,
+        size: tuple[int, int],
+        references: Sequence[jax.Array],
     ) -> Conditioning:
         """*Traced:* return what one seat keeps of its `texts` for all evaluations of a picture.
 
         `texts` are the prompt alone, or the negative prompt and the prompt. `size` is (height, width) in
-        pixels. The shapes of all seats are found in this function's compiled program.
+        pixels. `references` are reference pictures as the autoencoder encodes them, (1, h, w, c) each; there
+        are none unless `Networks.most_references` allows them. The shapes of all seats are found in this
+        function's compiled program.
         """
 
     def predict(
@@ -272,7 +279,8 @@ class Guidance:
 class Networks:
     """The networks of one checkpoint without their parameters: what programs are traced with.
 
-    `control` is None without ControlNets, `image_prompts` where pictures are no prompts.
+    `control` is None without ControlNets, `image_prompts` where pictures are no prompts. `most_references` is
+    how many reference pictures the denoiser can be shown.
     """
 
     texts: TextEncoders
@@ -282,6 +290,7 @@ class Networks:
     guidance: Guidance
     control: Control | None = None
     image_prompts: ImagePrompts | None = None
+    most_references: int = 0
 
 
 class Parts(Protocol):

@@ -162,7 +162,7 @@ class DeviceLane:
         self._makes_previews = previews
         self._decodes_previews = previews and model.preview_decoder is not None
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
-        with_begin = start_pictures or bool(model.networks.denoiser.further_channels)
+        with_begin = start_pictures or bool(model.networks.denoiser.further_channels or lane.references)
         self._use(self._compiled(shapes, self._later if with_begin else None))
         self._nobody: Newcomers = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
@@ -258,8 +258,9 @@ class DeviceLane:
                 encodings.gather(arrays.texts, {device: one.texts[half] for device, one in prepared.items()})
                 for half in range(2)[-self._grid.halves :]
             ]
+            given = *self._references(prepared, inputs), *encoded
             conditioning = call_on(
-                self._programs.condition, wave.keys(), arrays.denoiser, inputs.loras, *encoded
+                self._programs.condition, wave.keys(), arrays.denoiser, inputs.loras, *given
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
             if begun:
@@ -269,6 +270,16 @@ class DeviceLane:
             self._admit_control(prepared, encoded, inputs)
             self._admit_image_prompts(prepared, inputs)
         return waited
+
+    def _references(self, prepared: Mapping[int, Prepared], inputs: Newcomers) -> list[Shares]:
+        """Encode the reference pictures of newcomers, by device, one after another."""
+        begin, found = self._later.begin, []
+        for number in range(self.lane.references):
+            pictures = {device: one.references[number] for device, one in prepared.items()}
+            arrays = self._shapes.start_pictures(pictures)
+            encoded = call_on(begin, pictures, self._model.arrays.decoding[0], *arrays, inputs.seed)
+            found.append(Shares({device: one.latents for device, one in encoded.items()}))
+        return found
 
     def _admit_control(
         self, prepared: Mapping[int, Prepared], encoded: Sequence[Shares], inputs: Newcomers

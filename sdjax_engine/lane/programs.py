@@ -496,15 +496,17 @@ def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 
 def compile_condition(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(denoiser's parameters, LoRAs, encoding of each text) → `Conditioning` of one seat."""
+    """(denoiser's parameters, LoRAs, latents of references, encodings) → `Conditioning` of one seat."""
     model, lane = shapes.model, shapes.lane
+    references = [shapes.rows(shapes.devices, *shapes.latents)] * lane.references
     return compiler.compile(
         f"{lane} condition",
-        partial(traced.condition, model.networks.denoiser, (lane.height, lane.width)),
+        partial(traced.condition, model.networks.denoiser, (lane.height, lane.width), lane.references),
         *(model.shapes.denoiser, shapes.loras(shapes.devices)),
+        *references,
         *[model.encoding] * shapes.halves,
-        specs=(REPLICATED, *[BY_SEAT] * (1 + shapes.halves)),
-        key=shapes.key,
+        specs=(REPLICATED, *[BY_SEAT] * (1 + lane.references + shapes.halves)),
+        key=[shapes.key, lane.references],
         apart=True,
     )
 

@@ -411,8 +411,13 @@ def _check_control_types(offer: Offer, networks: Networks) -> None:
 
 
 def check_offer(offer: Offer, networks: Networks) -> None:
-    """Raise UnreadableCheckpoint for what the networks cannot do: sizes, skipped layers, control pictures."""
+    """Raise UnreadableCheckpoint for what the networks cannot do: sizes, skipped layers, given pictures."""
     _check_control_types(offer, networks)
+    if offer.references > networks.most_references:
+        few = f"at most {networks.most_references}" if networks.most_references else "no"
+        raise UnreadableCheckpoint(
+            f"{offer.model} is of a family that takes {few} reference pictures: leave them out."
+        )
     multiple, most = networks.latents.multiple, networks.texts.most_skipped
     if offer.clip_skip > most:
         raise UnreadableCheckpoint(

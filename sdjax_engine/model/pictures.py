@@ -58,6 +58,20 @@ def fitted(request: Request) -> Fitted | None:
     return Fitted(pixels=np.asarray(picture, np.uint8), mask=mask)
 
 
+def references_of(request: Request) -> tuple[Fitted, ...]:
+    """Return the reference pictures of `request` in the size to paint; raises InvalidRequest.
+
+    A picture of another shape is cropped to its middle. Transparent pixels are white.
+    """
+    size = (request.width, request.height)
+    read = (_read(file, "references", background="white") for file in request.references)
+    everywhere = np.ones(size[::-1], np.bool_)
+    return tuple(
+        Fitted(pixels=np.asarray(ImageOps.fit(each, size, Pictures.Resampling.LANCZOS)), mask=everywhere)
+        for each in read
+    )
+
+
 def control_pixels(request: Request) -> npt.NDArray[np.uint8]:
     """Return the control picture of `request`, uint8 (height, width, 3); raises InvalidRequest.
 

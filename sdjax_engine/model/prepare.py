@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
-from sdjax_engine.model.pictures import Fitted, control_pixels, fitted, prompt_pixels
+from sdjax_engine.model.pictures import Fitted, control_pixels, fitted, prompt_pixels, references_of
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -89,6 +89,7 @@ class Prepared:
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
     control: PreparedControl | None = None
     image_prompt: PreparedImagePrompt | None = None
+    references: tuple[Fitted, ...] = ()
     second: Prepared | None = field(default=None, repr=False)
 
 
@@ -148,6 +149,7 @@ class Preparation:
             guided=table.rows[:, Column.GUIDANCE] > 1 if self._has_two_texts(request) else NOT_GUIDED,
             control=self._control(request, table),
             image_prompt=self._image_prompt(request),
+            references=references_of(request),
         )
 
     def _image_prompt(self, request: Request) -> PreparedImagePrompt | None:

@@ -117,7 +117,8 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
     """Every lane that requests within this offer can be in, the most likely first."""
     usual = offer.guidance_scale > 1
     return tuple(
-        Lane(model=offer.model, height=height, width=width, guided=guided)
+        Lane(model=offer.model, height=height, width=width, guided=guided, references=references)
+        for references in range(offer.references + 1)
         for guided in (usual, not usual)
         for width, height in offer.sizes
     )

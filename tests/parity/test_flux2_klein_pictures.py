@@ -12,10 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import PIL.Image
 import pytest
 import torch
-from diffusers import Flux2KleinPipeline
-from diffusers.pipelines.flux2 import pipeline_flux2_klein
+from diffusers import Flux2KleinInpaintPipeline, Flux2KleinPipeline
+from diffusers.pipelines.flux2 import pipeline_flux2_klein, pipeline_flux2_klein_inpaint
 from engines import file_of, like
 from flux2_klein_files import make_tiny_flux2_klein
 from pictures import LanePainter, Pixels, as_latents
@@ -30,8 +31,8 @@ from sdjax_engine.request import Offer, Request, Sampler
 
 pytestmark = pytest.mark.parity
 
-WIDTH, HEIGHT, STEPS = 48, 80, 5
-TOLERANCE = 4e-3
+WIDTH, HEIGHT, STEPS = 64, 80, 5
+TOLERANCE, TOLERANCE_OF_REFERENCES = 4e-3, 1e-4  # other references change a picture by 1e-3
 ROWS, COLUMNS = np.mgrid[0:HEIGHT, 0:WIDTH]
 START = np.stack([ROWS * 3 % 256, COLUMNS * 5 % 256, (ROWS + 2 * COLUMNS) % 256], axis=-1).astype(np.uint8)
 MASK = np.where((ROWS >= 16) & (ROWS < 48) & (COLUMNS >= 16), 255, 0).astype(np.uint8)
@@ -46,6 +47,7 @@ PLAIN = like(
     width=WIDTH,
 )
 FROM_PICTURE = like(PLAIN, init_image=file_of(START), strength=0.55)
+OTHER = np.stack([COLUMNS * 3, 255 - ROWS * 3, ROWS * COLUMNS % 256], axis=-1).astype(np.uint8)
 INPAINTED = like(FROM_PICTURE, mask_image=file_of(MASK), strength=0.75)
 OFFER = Offer(
     model="tiny",
@@ -53,6 +55,7 @@ OFFER = Offer(
     num_inference_steps=STEPS,
     guidance_scale=3.5,
     sampler=Sampler.FLOW_EULER,
+    references=3,
 )
 
 
@@ -171,6 +174,41 @@ def test_a_cells_colour_is_the_mean_of_those_of_its_four_latents() -> None:
     means = colours.reshape(3, 2, 5, 2, 3).mean(axis=(1, 3))
     *of_packed, again = latents.colours_of_packed()
     np.testing.assert_allclose(packed @ np.array(of_packed) + again, means, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [(START,), (START, OTHER, START[::-1])], ids=["one", "three"])
+def test_a_picture_with_references_is_the_references(
+    given: tuple[Pixels, ...], checkpoint: Path, painter: LanePainter
+) -> None:
+    asked = like(PLAIN, references=tuple(map(file_of, given)))
+    [ours] = painter.paint([asked])
+    theirs = reference(checkpoint, asked, image=[PIL.Image.fromarray(each) for each in given])
+    assert difference(ours, theirs) <= TOLERANCE_OF_REFERENCES
+    [turned] = painter.paint([like(asked, references=asked.references[::-1])])
+    assert len(given) == 1 or difference(turned, theirs) > 5 * TOLERANCE_OF_REFERENCES
+
+
+def test_inpainting_with_the_picture_as_reference_is_the_references(
+    checkpoint: Path, painter: LanePainter
+) -> None:
+    asked = like(INPAINTED, references=(INPAINTED.init_image,))
+    [ours] = painter.paint([asked])
+    pipeline = Flux2KleinPipeline.from_pretrained(checkpoint)
+    inpainting = Flux2KleinInpaintPipeline(**pipeline.components, is_distilled=pipeline.config.is_distilled)
+    inpainting.set_progress_bar_config(disable=True)
+    noise = noise_of(asked)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pipeline_flux2_klein_inpaint, "randn_tensor", lambda *_shape, **_how: noise)
+        [theirs] = inpainting(
+            prompt=asked.prompt,
+            image=PIL.Image.fromarray(START),
+            mask_image=PIL.Image.fromarray(MASK),
+            strength=asked.strength,
+            num_inference_steps=STEPS,
+            guidance_scale=asked.guidance_scale,
+            output_type="np",
+        ).images
+    assert difference(ours, theirs) <= TOLERANCE_OF_REFERENCES
 
 
 def without_mask(encoder: Any, tokens: Any) -> jax.Array:

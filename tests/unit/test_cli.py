@@ -62,6 +62,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
             "is not a picture that can be used: name a PNG, JPEG or WebP",
         ),
         (["imagine", "a", "--mask", __file__], "is not a picture that can be used: name a PNG, JPEG or WebP"),
+        (["imagine", "a", "--reference", "no picture.png"], "there is no file no picture.png"),
         (["imagine", "a", "--controlnet", "net"], "--controlnet needs --control"),
         (["imagine", "a", "--control-type", "magic"], "--control-type"),
         (["imagine", "a", "--image-encoder", "x"], "--image-encoder needs --ip-adapter"),

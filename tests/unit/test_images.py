@@ -103,6 +103,16 @@ def test_an_image_prompt_is_named_by_its_digest_and_its_strength_is_written_for_
     assert not {name for name in json.loads(recipe)["request"] if "image_prompt" in name}
 
 
+def test_reference_pictures_are_named_by_their_digests_and_read_back_in_order() -> None:
+    request = dataclasses.replace(REQUEST, references=(b"fox", b"hat", b"fox"))
+    file = io.BytesIO(encode_png(PIXELS, request))
+    assert read_recipe(file, pictures=[b"hat", b"fox"]) == request
+    with pytest.raises(NoRecipe, match=hashlib.sha256(b"hat").hexdigest()):
+        read_recipe(file, pictures=[b"fox"])
+    recipe = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info["sdjax"]
+    assert "references" not in json.loads(recipe)["request"]
+
+
 @pytest.mark.parametrize("letter", ["a", "한", "🎨", '"'])
 def test_the_longest_recipe_fits_into_every_format(letter: str) -> None:
     longest = letter * MAX_PROMPT_CHARACTERS

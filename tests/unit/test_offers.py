@@ -10,6 +10,7 @@ from engines import TINY
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_STEPS, ControlType, Lora, Request
+from sdjax_engine.startup.registry import lanes
 
 INK = Lora(name="ink")
 WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))
@@ -34,6 +35,7 @@ REQUEST = Request(
         {"num_inference_steps": 20, "max_steps": 10},
         {"max_steps": MAX_STEPS + 1},
         {"guidance_interval": (0.6, 0.6)},
+        {"references": 5},
     ],
 )
 def test_an_impossible_offer_is_refused(changes: dict[str, object]) -> None:
@@ -137,3 +139,18 @@ def test_a_model_has_the_networks_that_it_offers() -> None:
         ModelSpec(offer=TINY, source="folder", image_prompt="adapter.safetensors")
     with pytest.raises(ValueError, match=r"offers the ControlNets \['canny', 'depth'\], but has \['depth'\]"):
         ModelSpec(offer=WITH_CONTROL, source="folder", controlnets={"depth": "net"})
+
+
+def test_reference_pictures_are_counted_and_each_number_has_lanes_of_its_own() -> None:
+    offer = dataclasses.replace(TINY, references=2)
+    two = dataclasses.replace(REQUEST, references=(b"fox", b"hat"))
+    assert offer.check(two) is two
+    assert offer.reaches(two.lane)
+    assert two.lane in lanes(offer)
+    assert str(two.lane) == f"{REQUEST.lane}:2 references"
+    with pytest.raises(InvalidRequest, match=r"^3 reference pictures are not .* at most 2"):
+        offer.check(dataclasses.replace(two, references=(b"fox", b"hat", b"sea")))
+    with pytest.raises(InvalidRequest, match=r"^tiny takes no reference pictures"):
+        TINY.check(two)
+    assert not TINY.reaches(two.lane)
+    assert len(lanes(offer)) == 3 * len(lanes(TINY))

@@ -14,7 +14,16 @@ from bot.generation_data.lora_tags import take_loras
 from bot.worker.opening import spec_of, with_defaults
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_SEED, ControlType, Lora, Offer, Sampler, SecondPass, parse_sampler
+from sdjax_engine.request import (
+    MAX_REFERENCES,
+    MAX_SEED,
+    ControlType,
+    Lora,
+    Offer,
+    Sampler,
+    SecondPass,
+    parse_sampler,
+)
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
@@ -51,6 +60,7 @@ class Options:
     image_prompt_strength: float = 0.6
     ip_adapter: str | None = None
     image_encoder: str | None = None
+    references: tuple[Path, ...] = ()
     loras: Mapping[str, float] = field(default_factory=dict)
     model: ModelConfig = field(default_factory=ModelConfig)
     engine: EngineSection = field(default_factory=EngineSection)
@@ -60,7 +70,8 @@ def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[
     """Return the model to load, and its offer, from its checkpoint's configuration files.
 
     The offer's `sizes` are the requested ones, its LoRAs those that the prompt or `loras` names. Raises
-    InvalidRequest if the demo does not offer `size`; other checkpoints paint any size.
+    InvalidRequest if the demo does not offer `size`, other checkpoints paint any size; and for too many
+    references.
     """
     given: dict[str, Any] = {"sampler": parse_sampler(options.sampler)} if options.sampler else {}
     if options.image_prompt is None:
@@ -82,7 +93,9 @@ def spec_and_offer(options: Options, *, report: Callable[[str], None]) -> tuple[
     offer = replace(offer, sizes=sizes, loras=used)
     files = {name: Path(model.loras[name]) for name in used}
     nets = net_of(options)
-    offer = replace(offer, controlnets=tuple(nets), control_types=())
+    if (count := len(options.references)) > MAX_REFERENCES:
+        raise InvalidRequest("references", count=count, model=offer.model, limit=MAX_REFERENCES)
+    offer = replace(offer, controlnets=tuple(nets), control_types=(), references=count)
     return replace(spec, offer=offer, loras=files, lora_rank=0, controlnets=nets), offer
 
 

@@ -112,7 +112,8 @@ def imagine(
 def _with_pictures(request: Request, options: Options) -> Request:
     files = options.image, options.mask, options.control
     init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
-    request = replace(request, init_image=init_image, mask_image=mask_image)
+    references = tuple(file.read_bytes() for file in options.references)
+    request = replace(request, init_image=init_image, mask_image=mask_image, references=references)
     if options.image_prompt is not None:
         strength = options.image_prompt_strength
         request = replace(

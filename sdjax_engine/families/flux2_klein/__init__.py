@@ -14,7 +14,7 @@ from sdjax_engine.families.flux2_klein.latents import PACKED_LATENTS, PackedVae,
 from sdjax_engine.families.precision import Precisions
 from sdjax_engine.models.config import SIDE_BY_SIDE
 from sdjax_engine.prompts.chat import ChatTokenizer
-from sdjax_engine.request import Offer
+from sdjax_engine.request import MAX_REFERENCES, Offer
 
 TEXT_ENCODER, TRANSFORMER, VAE = "text_encoder", "transformer", "vae"
 CLASSES = {
@@ -30,7 +30,7 @@ DISTILLED, BASE = (4, 1.0), (50, 4.0)
 
 
 class Flux2Klein:
-    """A transformer whose sequence is a picture and its prompt, padding included."""
+    """A transformer whose sequence is a picture, reference pictures, and a prompt with its padding."""
 
     pipelines = ("Flux2KleinPipeline", "Flux2KleinInpaintPipeline")
     adaptable = (TRANSFORMER,)
@@ -111,6 +111,7 @@ class Flux2Klein:
             autoencoder=PackedVae(component=VAE, network=Precisions.of(vae)),
             latents=latents_of(vae.config),
             guidance=Guidance(by_negative=not is_distilled(parts.index)),
+            most_references=MAX_REFERENCES,
         )
 
 

@@ -30,12 +30,17 @@ class Flux2Denoiser:
     further_channels: int = 0
 
     def condition(
-        self, parameters: WithLoras, texts: Sequence[jax.Array], loras: LoraRows, size: tuple[int, int]
+        self,
+        parameters: WithLoras,
+        texts: Sequence[jax.Array],
+        loras: LoraRows,
+        size: tuple[int, int],
+        references: Sequence[jax.Array],
     ) -> Conditioning:
-        """Return the tokens of one seat's texts."""
+        """Return the tokens of one seat's texts, and the latents of its reference pictures as they are."""
         del size
         tokens = self.blueprint.adapted(*parameters, *loras).read(jnp.concatenate(texts))
-        return Conditioning(of_texts=tokens[None], of_picture=())
+        return Conditioning(of_texts=tokens[None], of_picture=tuple(references))
 
     def predict(
         self,
@@ -47,5 +52,6 @@ class Flux2Denoiser:
     ) -> jax.Array:
         """Return noise less picture of every row."""
         transformer = self.blueprint.adapted(*parameters, *loras)
-        m: jax.Array = transformer(sample, step.timestep(table), conditioning.of_texts).astype(jnp.float32)
+        prompt, references = conditioning
+        m: jax.Array = transformer(sample, step.timestep(table), prompt, references).astype(jnp.float32)
         return m

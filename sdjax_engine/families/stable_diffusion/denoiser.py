@@ -57,9 +57,15 @@ class UNetDenoiser:
     takes_lengths: bool
 
     def condition(
-        self, parameters: WithLoras, texts: Sequence[Encoding], loras: LoraRows, size: tuple[int, int]
+        self,
+        parameters: WithLoras,
+        texts: Sequence[Encoding],
+        loras: LoraRows,
+        size: tuple[int, int],
+        references: Sequence[jax.Array],
     ) -> Conditioning:
         """Return the keys and values of the texts, the pooled encodings and the sizes, of one seat."""
+        del references
         hidden = jnp.concatenate([text.hidden for text in texts])
         lengths = jnp.concatenate([text.length for text in texts]) if self.takes_lengths else None
         pooled = [text.pooled for text in texts if text.pooled is not None]

@@ -30,10 +30,15 @@ class ZImageDenoiser:
     further_channels: int = 0
 
     def condition(
-        self, parameters: WithLoras, texts: Sequence[Encoding], loras: LoraRows, size: tuple[int, int]
+        self,
+        parameters: WithLoras,
+        texts: Sequence[Encoding],
+        loras: LoraRows,
+        size: tuple[int, int],
+        references: Sequence[jax.Array],
     ) -> Conditioning:
         """Return the captions of one seat. They depend on its texts alone."""
-        del size
+        del size, references
         states = jnp.concatenate([text.states for text in texts])
         lengths = jnp.concatenate([text.lengths for text in texts])
         captions: Caption = self.blueprint.adapted(*parameters, *loras).read(states, lengths)

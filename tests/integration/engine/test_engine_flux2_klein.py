@@ -39,6 +39,10 @@ VARIED = (
     like(PLAIN, height=32, seed=9),
     like(PLAIN, init_image=START, strength=0.6),
     like(PLAIN, init_image=START, mask_image=MASK, strength=0.9),
+    like(PLAIN, references=(START,)),
+    like(PLAIN, references=(MASK, START), loras=(Lora(name="split"),)),
+    like(PLAIN, references=(START, MASK), guidance_scale=1.0, seed=8),
+    like(PLAIN, references=(START,), init_image=START, mask_image=MASK, strength=0.9),
     like(PLAIN, loras=(Lora(name="split"),)),
     like(PLAIN, loras=(Lora(name="fused", weight=-0.5),), seed=4),
 )
@@ -75,6 +79,7 @@ def engine(loras: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         guidance_scale=4.0,
         sampler=Sampler.FLOW_EULER,
         loras=tuple(loras),
+        references=2,
     )
     config = EngineConfig(
         models=(ModelSpec(offer=offer, source=str(folder), loras=loras),),

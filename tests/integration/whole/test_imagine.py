@@ -16,6 +16,7 @@ import PIL.Image
 import pytest
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint, make_tiny_controlnet, make_tiny_image_prompt
+from flux2_klein_files import make_tiny_flux2_klein
 from lora_files import write_three
 from manifests import read_manifest
 
@@ -195,6 +196,28 @@ def test_a_picture_is_a_prompt_by_an_adapter_that_is_named_or_that_the_model_has
     capsys.readouterr()
     assert imagine(PROMPT, *shown) == 2
     assert "--image-prompt needs --ip-adapter: the file of an IP-Adapter" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_pictures_that_a_prompt_speaks_of_are_given_by_reference(
+    imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    klein = make_tiny_flux2_klein(tmp_path / "klein")
+    for name in ("navy", "gold"):
+        PIL.Image.new("RGB", (96, 80), name).save(tmp_path / f"{name}.png")
+    quick = ("--steps", "1", "--seed", "7", "--size", "64x64")
+    navy, gold = ("--reference", "navy.png"), ("--reference", "gold.png")
+    for name, how in (("none", ()), ("one", navy), ("both", (*navy, *gold)), ("turned", (*gold, *navy))):
+        assert imagine(PROMPT, *quick, *how, "-o", f"{name}.png", model=klein) == 0, capsys.readouterr().err
+    assert (
+        len({pixels(tmp_path / f"{name}.png").tobytes() for name in ("none", "one", "both", "turned")}) == 4
+    )
+    given = [(tmp_path / f"{name}.png").read_bytes() for name in ("gold", "navy")]
+    assert read_recipe(tmp_path / "turned.png", pictures=given).references == tuple(given)
+    assert imagine(PROMPT, *quick, *navy * 5, model=klein) == 2
+    assert "5 reference pictures are not possible" in capsys.readouterr().err
+    assert imagine(PROMPT, *quick, *navy) == 1
+    assert "takes no reference pictures" in capsys.readouterr().err
 
 
 def test_only_what_the_picture_needs_is_compiled(
