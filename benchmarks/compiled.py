@@ -42,7 +42,7 @@ from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaneShapes, LaterPrograms
 from sdjax_engine.memory.devices import mesh_over
-from sdjax_engine.memory.residency import Need
+from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.models.attention_choice import Backend
 from sdjax_engine.request import Lane, Offer, Sampler
@@ -221,6 +221,7 @@ def compiled(  # noqa: PLR0917
         row,
         kept=kept,
         needed=needed(residency.parameters, residency.held),
+        least=needed(residency.at_once, residency.held),
         network_flop=flop,
         programs=tuple(
             measured(options, target, spec.name, program, seconds) for spec, program, seconds in made

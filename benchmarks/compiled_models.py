@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,8 @@ from tokenizers.models import BPE
 
 from sdjax_engine.families import pipelines
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Owner, Residency
+from sdjax_engine.memory.ledger import Need, sizes_of
+from sdjax_engine.memory.residency import Owner, Residency
 from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
@@ -171,20 +172,26 @@ def bytes_of(tree: Any) -> int:
 class DescribedResidency(Residency):
     """Takes shapes for parameters, and has room for everything.
 
-    `held` are the claims, `parameters` the bytes of the models.
+    `held` are the claims, `parameters` the bytes of the models, `at_once` those that a program needs.
     """
 
     def __init__(self) -> None:
         self.held: dict[Hashable, Need] = {}
-        self.parameters = 0
+        self.parameters = self.at_once = 0
         self.owner = Owner()
 
-    def adopt(self, name: str, arrays: Any, **_options: Any) -> Any:
+    def adopt(
+        self, name: str, arrays: Mapping[str, Any], *, together: Any = (), arrival: Hashable = None
+    ) -> Any:
         """Return the shapes as a model's parameters."""
-        self.parameters += bytes_of(arrays)
-        return SimpleNamespace(name=name, shapes=arrays, arrays=arrays, size=bytes_of(arrays))
+        del arrival
+        size, at_once = sizes_of({group: bytes_of(each) for group, each in arrays.items()}, together)
+        self.parameters += size
+        self.at_once = max(self.at_once, at_once)
+        return SimpleNamespace(name=name, shapes=arrays, size=size, at_once=at_once)
 
-    def claim(self, owner: Hashable, need: Need) -> bool:
+    def claim(self, owner: Hashable, need: Need, *, optional: bool = False) -> bool:
         """Note a claim."""
+        del optional
         self.held[owner] = need
         return True

@@ -11,7 +11,8 @@ from typing import Any
 from compiled_hlo import Kind, Profile
 from compiled_targets import GIB, TARGETS, Target
 
-from sdjax_engine.memory.residency import KEPT_FREE, Need, reserved
+from sdjax_engine.memory.ledger import Need, reserved
+from sdjax_engine.memory.residency import KEPT_FREE
 
 SEATS_TRIED = (4, 2, 1)
 """The numbers of seats that a start tries on an accelerator, in this order."""
@@ -40,8 +41,8 @@ class Row:
     """One line of the table: a checkpoint on a target with some seats; `error` where it does not compile.
 
     `kept` are the bytes of parameters and seats on a device, `needed` are those of everything that a start
-    claims. `network_flop` are the operations of the network's own products in an evaluation of all seats,
-    without a compiler's padding.
+    claims, and `least` where groups of parameters take turns. `network_flop` are the operations of the
+    network's own products in an evaluation of all seats, without a compiler's padding.
     """
 
     target: str
@@ -53,6 +54,7 @@ class Row:
     kernel: str
     kept: int = 0
     needed: int = 0
+    least: int = 0
     network_flop: float = 0.0
     programs: tuple[Compiled, ...] = ()
     whole: bool = True
@@ -73,6 +75,11 @@ class Row:
         """The bytes of a device that are left; negative where the row does not fit."""
         return usable(TARGETS[self.target]) - self.needed
 
+    @property
+    def spare_in_turns(self) -> int:
+        """The bytes that are left where groups of parameters take turns."""
+        return usable(TARGETS[self.target]) - self.least
+
     def program(self, word: str) -> Compiled | None:
         """Return the program whose name ends with this word, or None."""
         return next((each for each in self.programs if each.name.endswith(f" {word}")), None)
@@ -84,7 +91,7 @@ def usable(target: Target) -> int:
 
 
 def needed(parameters: int, claims: Mapping[Hashable, Need]) -> int:
-    """Return the bytes that a start claims for a model's parameters and for these needs."""
+    """Return the bytes that a start claims for parameters and for these needs."""
     return parameters + reserved(dict(claims))
 
 
@@ -114,7 +121,12 @@ def exceeds_memory(row: Row) -> bool:
     """Whether a row does not fit into its device, by the compiler's word or by the accounting."""
     if row.error is not None:
         return "RESOURCE_EXHAUSTED" in row.error
-    return row.spare < 0
+    return most_spare(row) < 0
+
+
+def most_spare(row: Row) -> int:
+    """Return the bytes that are left with the fewest parameters on a device that a row allows."""
+    return row.spare_in_turns if row.least else row.spare
 
 
 def print_tables(rows: list[Row]) -> None:
@@ -159,7 +171,11 @@ def line_of(row: Row, seats: int | None) -> str:
 
 def fit_of(row: Row) -> str:
     """Return whether a row fits its device, and how much is left or too much."""
-    return f"{row.spare / GIB:.2f} left" if row.spare >= 0 else f"{-row.spare / GIB:.2f} too much"
+    if row.spare >= 0:
+        return f"{row.spare / GIB:.2f} left"
+    if most_spare(row) >= 0:
+        return f"{most_spare(row) / GIB:.2f} left in turns"
+    return f"{-most_spare(row) / GIB:.2f} too much"
 
 
 def pictures_a_second(row: Row, denoise: Compiled) -> float:

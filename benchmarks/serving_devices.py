@@ -129,6 +129,7 @@ class SimulatedDevices:
     retries = False
     decodes_previews = False
     move_seconds = 0.0
+    text_seconds = 0.0
 
     def __init__(
         self, clock: VirtualClock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
@@ -142,8 +143,9 @@ class SimulatedDevices:
         self.seats = devices * seats_per_device
         self.work: list[DeviceWork] = []
 
-    def bring(self) -> None:
-        """Do nothing: the model is always loaded."""
+    def take_moves(self) -> tuple[()]:
+        """Return that nothing moves: the model is always on the devices."""
+        return ()
 
     def halve(self) -> bool:
         """Return False: memory is never short."""
@@ -160,7 +162,9 @@ class SimulatedDevices:
         changed = self._clock.now > self._seats_changed
         return bool(earlier) and changed and all(work.ready for work in earlier)
 
-    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
+    def admit(
+        self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work], _waiting: Iterable[Prepared]
+    ) -> bool:
         """Admit newcomers, wave by wave; return whether the `earlier` work was done before one of them."""
         waited = False
         for wave in self._waves(newcomers):

@@ -107,22 +107,36 @@ class InTurns:
         self._pictures = pictures
         self._decoded: list[Any] = []
         self._run: Any = None
+        self._begun = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._device, name)
 
-    def bring(self) -> None:
-        """Bring the model before a run; if this turn is used up, first wait for the next one."""
+    def _begin(self) -> None:
+        """Begin to queue a run; if this turn is used up, first wait for the next one."""
+        if self._begun:
+            return
+        self._begun = True
         if len(self._decoded) < self._pictures:
             self._turns.wait(self._who)
         else:
             self._finish()
             self._decoded.clear()
             self._turns.pass_on(self._who)
-        self._device.bring()
+
+    def admit(self, *arguments: Any) -> bool:
+        """Queue the admission of newcomers."""
+        self._begin()
+        return bool(self._device.admit(*arguments))
+
+    def take_moves(self) -> Any:
+        """End the queueing of a run."""
+        self._begun = False
+        return self._device.take_moves()
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Any:
         """Queue a run."""
+        self._begin()
         self._run = self._device.denoise(spans)
         return self._run
 

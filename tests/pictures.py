@@ -20,7 +20,7 @@ from sdjax_engine.denoising import traced
 from sdjax_engine.families.family import Autoencoder, Parameters
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.loaded import DECODING, LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
@@ -87,7 +87,8 @@ class LanePainter:
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
         latents = jnp.asarray(np.asarray(lane._seated.sampler.x)[: len(requests)])
-        return list(np.asarray(self._decode(self.model.arrays.decoding[0], latents)))
+        [(autoencoder, _)] = self.model.on_devices(DECODING)
+        return list(np.asarray(self._decode(autoencoder, latents)))
 
 
 def decode(autoencoder: Autoencoder, parameters: Parameters, latents: jax.Array) -> jax.Array:

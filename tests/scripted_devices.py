@@ -7,7 +7,7 @@ in order, after it was admitted; anything else is noted among the `mistakes`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,6 +128,7 @@ class ScriptedDevices:
     retries = True
     decodes_previews = False
     move_seconds = 0.0
+    text_seconds = 0.0
 
     def __init__(self, script: Script, *, devices: int, seats_per_device: int) -> None:
         self.script = script
@@ -140,9 +141,9 @@ class ScriptedDevices:
         """How many seats there are."""
         return self._devices * self.seats_per_device
 
-    def bring(self) -> None:
-        """Do nothing, unless the script raises."""
-        self.script.on_call("bring")
+    def take_moves(self) -> tuple[()]:
+        """Return that nothing moves: the model is always on the devices."""
+        return ()
 
     def halve(self) -> bool:
         """Have half the seats on each device; False with one."""
@@ -162,7 +163,9 @@ class ScriptedDevices:
         self.script.on_call("reset")
         self._seats = {}
 
-    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
+    def admit(
+        self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work], _waiting: Iterable[Prepared]
+    ) -> bool:
         """Let newcomers into their seats."""
         self.script.on_call("admit")
         self.script.admitted.update(each.request for each in newcomers.values())

@@ -81,46 +81,54 @@ def _devices(config: Config) -> Iterator[Finding]:
 def _checkpoints(config: Config) -> Iterator[Finding]:
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.memory import devices  # noqa: PLC0415
-    from sdjax_engine.memory.residency import most_memory  # noqa: PLC0415
+    from sdjax_engine.memory.residency import host_memory_for_models, most_memory  # noqa: PLC0415
 
     devices.setup_cpu(config.engine.cpu_devices)
     mesh = devices.open_mesh()
     dtype = Dtype(config.engine.dtype).settled(on_cpu=devices.is_cpu(mesh)).value
     most = most_memory(mesh) or devices.host_memory()  # a CPU's devices report none
     memory = int(config.engine.device_memory_gib * 2**30) or most
+    host = host_memory_for_models(mesh, memory)
     for number, model in enumerate(config.models, 1):
         mistakes = list(mistakes_in_checkpoint(config, number))
         try:
             if not mistakes:
-                yield _opened(model, config, dtype, (memory, most))
+                yield _opened(model, config, dtype, (memory, most, host))
         except EngineError as error:
             mistakes.append(f"models[{number}]: {error}")
         for mistake in (*mistakes, *mistakes_in_parts(config, number)):
             yield wrong(mistake)
 
 
-def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int]) -> Finding:
+def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int, int]) -> Finding:
     from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.errors import in_bytes  # noqa: PLC0415
     from sdjax_engine.startup.model_check import check_model  # noqa: PLC0415
 
-    memory, most = room
+    memory, most, host = room
     spec = spec_of(with_defaults(model, lambda _: None))
     checked = check_model(spec, dtype=dtype, previews=config.engine.preview_seconds > 0)
     if checked is None:
         return well(f"{model.name} is on the hub; a start fetches what lacks.")
-    size = in_bytes(checked.size)
-    if checked.size > memory:
+    size, needed = in_bytes(checked.size), checked.at_once
+    if needed > memory:
         remedies = ["offer a smaller checkpoint"]
-        halved = dtype != Dtype.BFLOAT16 and checked.size // 2 <= memory
+        halved = dtype != Dtype.BFLOAT16 and needed // 2 <= memory
         remedies += ["use bfloat16"] if halved else []
-        remedies += ["raise engine.device_memory_gib"] if checked.size <= most else []
+        remedies += ["raise engine.device_memory_gib"] if needed <= most else []
+        part = f", {in_bytes(needed)} of it at once" if needed < checked.size else ""
         return wrong(
-            f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "
+            f"{model.name} takes {size} in {dtype}{part}, and a device has {in_bytes(memory)}: "
             f"{', or '.join(remedies)}.",
         )
-    return well(f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, which fits.")
+    if checked.size > max(memory, host):
+        return wrong(
+            f"{model.name} takes {size} in {dtype}, a device has {in_bytes(memory)}, and the host's memory "
+            f"{in_bytes(host)} for what takes turns there: offer a smaller checkpoint, or use more memory."
+        )
+    fits = "which fits" if checked.size <= memory else "of which parts take turns on a device, more slowly"
+    return well(f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, {fits}.")
 
 
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import jax
@@ -51,8 +52,9 @@ from sdjax_engine.lane.runs import (
     occupant_of,
 )
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need
-from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import ParameterGroup
+from sdjax_engine.model.loaded import DECODING, DENOISER, IMAGE_PROMPT, LoadedModel, controlnet_group
 from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.config import CONCEPTS, is_found
@@ -127,6 +129,9 @@ class Picture:
             classified = self.classifier.read(np.asarray(self.probabilities)[0])
         return read_safety_scores(scores) if scores.size else None, classified
 
+
+Moves = Sequence[ParameterGroup]
+"""Parameters on their way to the devices."""
 
 Work = Run | Estimates | Picture
 """Work that the devices have been given; it is `ready` once they have done it."""
@@ -220,33 +225,53 @@ class DeviceLane:
 
     @property
     def move_seconds(self) -> float:
-        """How long `bring` takes the devices, as measured; 0 where the parameters are on the devices."""
-        return self._model.residency.move_seconds(self.lane.model)
+        """How long `bring` takes the devices, as measured; 0 where the denoiser is on the devices."""
+        return self._model.residency.move_seconds(self.lane.model, DENOISER)
 
-    def bring(self) -> bool:
-        """Begin to move the model's parameters to the devices, and return whether they were not there.
+    @property
+    def text_seconds(self) -> float:
+        """How long the devices are kept from the seats by `LoadedModel.text_seconds`; 0 without any."""
+        return self._model.text_seconds
 
-        Call it before any work.
-        """
-        return self._model.residency.bring(self.lane.model)
+    def bring(self) -> None:
+        """Begin to move the denoiser to the devices, if it is not there, before it is needed."""
+        self._model.on_devices(DENOISER)
 
-    def finish_move(self, since: float) -> None:
-        """Wait until the parameters that `bring` moves have arrived; the devices wait `since` that time."""
-        self._model.residency.finish_move(self.lane.model, since)
+    def take_moves(self) -> Moves:
+        """Return the parameters that earlier calls have begun to move to the devices, once."""
+        return self._model.residency.take_moves()
+
+    def finish_moves(self, moves: Moves, since: float) -> None:
+        """Wait until the parameters have arrived for which the devices wait `since` that time."""
+        self._model.residency.finish_moves(moves, since)
+
+    def knows_texts(self, prepared: Prepared) -> bool:
+        """Whether a request is admitted without the text encoders."""
+        return self._model.knows_texts(prepared, self._grid.halves)
 
     def has_done(self, earlier: Sequence[Work]) -> bool:
         """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
         done = bool(earlier) and are_ready(jax.tree.leaves(self._state))
         return done and all(work.ready for work in earlier)
 
-    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
+    def admit(
+        self,
+        newcomers: Mapping[int, Prepared],
+        earlier: Sequence[Work] = (),
+        waiting: Iterable[Prepared] = (),
+    ) -> bool:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures.
 
-        Returns whether the devices had done all `earlier` work before a wave of newcomers was queued.
+        Where the text encoders must be moved to the devices, the texts of the requests `waiting` for this
+        lane or another of the model are encoded too, so that they are moved the more rarely. Returns whether
+        the devices had done all `earlier` work before a wave of newcomers was queued.
         """
         with_start, waited = self._with_start(newcomers), False
         state = Shares.of(self._seated, self._model.mesh)
-        encodings, arrays = self._model.encodings, self._model.arrays
+        model = self._model
+        if not (model.has_text_encoders or all(map(self.knows_texts, newcomers.values()))):
+            waited = self.has_done(earlier)
+            model.encode_ahead(chain(newcomers.values(), waiting), self._grid.halves)
         for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
@@ -255,16 +280,18 @@ class DeviceLane:
             pictures = self._shapes.start_pictures(begun) if begun else ()
             waited = waited or self.has_done(earlier)
             encoded = [
-                encodings.gather(arrays.texts, {device: one.texts[half] for device, one in prepared.items()})
+                model.encodings.gather(
+                    model.texts_on_devices, {device: one.texts[half] for device, one in prepared.items()}
+                )
                 for half in range(2)[-self._grid.halves :]
             ]
             given = *self._references(prepared, inputs), *encoded
-            conditioning = call_on(
-                self._programs.condition, wave.keys(), arrays.denoiser, inputs.loras, *given
-            )
+            [denoiser] = model.on_devices(DENOISER)
+            conditioning = call_on(self._programs.condition, wave.keys(), denoiser, inputs.loras, *given)
             start = Shares.of(self._noise_alone, self._model.mesh)
             if begun:
-                start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
+                [(autoencoder, _)] = model.on_devices(DECODING)
+                start |= call_on(self._later.begin, begun, autoencoder, *pictures, inputs.seed)
             state |= call_on(self._programs.admit, wave.keys(), state, conditioning, start, inputs)
             self._state = state.together(self._model.mesh)
             self._admit_control(prepared, encoded, inputs)
@@ -277,7 +304,8 @@ class DeviceLane:
         for number in range(self.lane.references):
             pictures = {device: one.references[number] for device, one in prepared.items()}
             arrays = self._shapes.start_pictures(pictures)
-            encoded = call_on(begin, pictures, self._model.arrays.decoding[0], *arrays, inputs.seed)
+            [(autoencoder, _)] = self._model.on_devices(DECODING)
+            encoded = call_on(begin, pictures, autoencoder, *arrays, inputs.seed)
             found.append(Shares({device: one.latents for device, one in encoded.items()}))
         return found
 
@@ -285,7 +313,7 @@ class DeviceLane:
         self, prepared: Mapping[int, Prepared], encoded: Sequence[Shares], inputs: Newcomers
     ) -> None:
         """Write the control pictures of newcomers, by device, into their seats."""
-        programs, nets = self._programs.control, self._model.arrays.controlnets
+        programs = self._programs.control
         pictures = {device: one.control for device, one in prepared.items() if one.control is not None}
         if programs is None or not pictures:
             return
@@ -293,7 +321,8 @@ class DeviceLane:
         control = Shares.of(self._control, self._model.mesh)
         for name in {one.controlnet for one in pictures.values()}:
             where = [device for device, one in pictures.items() if one.controlnet == name]
-            rows = call_on(programs.condition, where, nets[name], *arrays, *encoded)
+            [net] = self._model.on_devices(controlnet_group(name))
+            rows = call_on(programs.condition, where, net, *arrays, *encoded)
             control |= call_on(programs.write, where, control, rows, inputs.seat)
         self._control = control.together(self._model.mesh)
 
@@ -305,12 +334,12 @@ class DeviceLane:
         }
         if programs is None or not prompts:
             return
-        parameters, mesh = self._model.arrays.image_prompt, self._model.mesh
+        parameters, mesh = partial(self._model.on_devices, IMAGE_PROMPT), self._model.mesh
         pictures = {device: one.pixels for device, one in prompts.items()}
         of_texts = [dict.fromkeys(pictures, NO_PICTURE), pictures][-self._grid.halves :]
-        looks = [self._model.looks.gather(parameters, each) for each in of_texts]
+        looks = [self._model.looks.gather(lambda: parameters()[0], each) for each in of_texts]
         rows = call_on(
-            programs.condition, prompts.keys(), parameters, self._shapes.strengths(prompts), *looks
+            programs.condition, prompts.keys(), *parameters(), self._shapes.strengths(prompts), *looks
         )
         image = Shares.of(self._image, mesh)
         image |= call_on(programs.write, prompts.keys(), image, rows, inputs.seat)
@@ -318,12 +347,13 @@ class DeviceLane:
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
-        mesh, arrays = self._model.mesh, self._model.arrays
+        mesh = self._model.mesh
         occupants = {seat: self._occupants[seat] for seat in spans}
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
-            net = arrays.controlnets.get(call.given.controlnet, {})
-            parameters = OfEvaluations(denoiser=arrays.denoiser, control=net)
+            nets = [controlnet_group(call.given.controlnet)] if call.given.controlnet else []
+            denoiser, *net = self._model.on_devices(DENOISER, *nets)
+            parameters = OfEvaluations(denoiser=denoiser, control=net[0] if net else {})
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
                 state = self._seated
                 inputs = state.inputs._replace(
@@ -376,12 +406,14 @@ class DeviceLane:
         """Use less memory after the devices had too little; False where that is not possible.
 
         Other models are evicted, and are never all resident together with this one again. A lane with more
-        than one seat on each device gives up half of its seats, and compiles programs for the rest. Every
-        seat is empty afterwards. If that fails, the lane keeps its seats, and needs a `reset`.
+        than one seat on each device gives up half of its seats, and compiles programs for the rest; for one
+        with a single seat the model's own other groups are evicted likewise. Every seat is empty afterwards.
+        If that fails, the lane keeps its seats, and needs a `reset`.
         """
-        fewer = self.seats_per_device // 2
-        moved = self._model.residency.leave_alone(self.lane.model)
+        fewer, residency = self.seats_per_device // 2, self._model.residency
+        moved = residency.leave_alone(self.lane.model)
         if not fewer:
+            moved = moved or residency.leave_alone(self.lane.model, DENOISER)
             if moved:
                 self.reset()
             return moved
@@ -425,7 +457,7 @@ class DeviceLane:
         shapes = self._shapes
 
         def use(form: ProgramForm, program: Program) -> bool:
-            fits = self._claim(self._need_with(program))
+            fits = self._claim(self._need_with(program), optional=True)
             if fits:
                 self._later.denoise.setdefault(shapes.seats_per_device, {})[form] = program
             return fits
@@ -442,7 +474,7 @@ class DeviceLane:
         decode = compile_decode(self._shapes, self._compiler, in_float32=True)
 
         def use() -> None:
-            if self._claim(self._need_with(decode_in_float32=decode)):
+            if self._claim(self._need_with(decode_in_float32=decode), optional=True):
                 self._later.decode_in_float32 = decode
 
         self._model.residency.owner.do(use)
@@ -467,9 +499,9 @@ class DeviceLane:
         later = self._later.denoise.get(self.seats_per_device, {})
         return {**later, **self._programs.denoise}
 
-    def _claim(self, need: Need) -> bool:
+    def _claim(self, need: Need, *, optional: bool = False) -> bool:
         """Claim memory in place of the earlier claim; False, and no change, without room."""
-        return self._model.residency.claim(self.lane, need)
+        return self._model.residency.claim(self.lane, need, optional=optional)
 
     def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
         """Return the lane's need with programs that it may get."""
@@ -481,7 +513,7 @@ class DeviceLane:
 
     def _decoded(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
         """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host."""
-        classifier, parameters = self._model.classifier, self._model.arrays.decoding
+        classifier, [parameters] = self._model.classifier, self._model.on_devices(DECODING)
         decoded: Mapping[int, Decoded] = self._call(
             call_on, program, list(latents), parameters, Shares(latents)
         )

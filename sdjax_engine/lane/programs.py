@@ -26,7 +26,7 @@ from sdjax_engine.families.family import Conditioning, Parameters
 from sdjax_engine.lane.runs import ProgramForm, SeatGrid, are_ready
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
-from sdjax_engine.memory.residency import Need
+from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.model.prepare import PreparedControl, PreparedImagePrompt

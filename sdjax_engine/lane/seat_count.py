@@ -1,8 +1,9 @@
 """How many seats a device has room for: found at the start from the compiled programs' memory.
 
 A lane is compiled with the configured number of seats, or with as many as suit the devices. The number is
-halved until its seats, its programs and the largest model fit besides the claims of others. Programs are
-compiled from shapes: a lane allocates nothing on the devices before its memory is claimed.
+halved until its seats, its programs and the largest model fit besides the claims of others. Where no number
+of seats is small enough for the whole model, its groups of parameters take turns. Programs are compiled from
+shapes: a lane allocates nothing on the devices before its memory is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import partial
 from sdjax_engine.errors import DevicesFailed, in_bytes
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lane
 
 
@@ -61,18 +63,29 @@ def opened(device: DeviceLane, lane: Lane, residency: Residency) -> DeviceLane:
 
     Raises NoRoom and the devices' errors.
     """
-    take = partial(residency.owner.do, partial(take_memory, device, lane, residency))
-    if take():
-        return device
-    if not (device.give_up_decoder() and take()):
-        raise NoRoom(device.need)
-    device.report_coarse_previews()
+
+    def take(*, whole: bool) -> bool:
+        return residency.owner.do(lambda: take_memory(device, lane, residency, whole=whole))
+
+    gave_up = False
+    if not take(whole=True):
+        gave_up = device.give_up_decoder()
+        if not (gave_up and take(whole=True)) and not take(whole=False):
+            raise NoRoom(device.need)
+    if gave_up:
+        device.report_coarse_previews()
     return device
 
 
-def take_memory(device: DeviceLane, lane: Lane, residency: Residency) -> bool:
-    """Claim a lane's memory, then allocate its seats; False without room. An error leaves no claim."""
-    if not residency.claim(lane, device.need):
+def take_memory(device: DeviceLane, lane: Lane, residency: Residency, *, whole: bool) -> bool:
+    """Claim a lane's memory, then allocate its seats; False without room. An error leaves no claim.
+
+    It is refused where groups of one model would take turns for it: with `whole`, or for more than one seat
+    where fewer could do without.
+    """
+    if not whole and residency.should_halve(lane, device.need, device.seats_per_device):
+        return False
+    if not residency.claim(lane, device.need, optional=whole):
         return False
     try:
         device.reset()

@@ -1,17 +1,12 @@
-"""The devices' memory: its account, and the models whose parameters are on the devices.
+"""The devices' memory: the models' parameters that are on the devices, and those in the host's memory.
 
-Models are loaded for work, and evicted least recently used first. An evicted model is kept in the host's
+A model's parameters are moved in groups: its text encoders, its denoiser, its autoencoder. A group is loaded
+for each program that needs it, and evicted least recently used first. An evicted group is kept in the host's
 memory, in pages that the devices read directly (`pinned_host`) where the backend has them. Parameters never
 change, so a second eviction only frees the devices' memory. A queued program keeps its arguments alive.
 Parameters are arguments of every call, so no move compiles anything.
 
-    arrival → adopt → (bring → work → evicted by another model's bring, or by a claim)*
-
-The account is in bytes of one device:
-
-    budget = parameters of the resident models            evicted to the host, least recently used first
-           + what arriving models, lanes, encodings hold  allocated all the time
-           + the most that any program needs while it runs
+    arrival → adopt → (bring → work → evicted by another group's bring, or by a claim)*
 
 Whatever changes what the devices hold is a chore of the thread that owns them: a claim of memory with the
 evictions that it needs, seats that are allocated or freed, models that arrive or leave. Chores are done one
@@ -23,8 +18,7 @@ from __future__ import annotations
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,6 +29,7 @@ from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 from sdjax_engine.errors import DevicesFailed, in_bytes
 from sdjax_engine.memory import devices
+from sdjax_engine.memory.ledger import Group, Ledger, Need, sizes_of
 
 Result = TypeVar("Result")
 
@@ -55,158 +50,9 @@ class Owner:
         return fetch()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Need:
-    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs."""
-
-    held: int = 0
-    working: int = 0
-
-
-Needs = dict[Hashable, Need]
-"""The needs of all owners besides the models."""
-
-
-class Ledger:
-    """The models, the resident ones, and the other owners' needs; a `budget` of None is no limit.
-
-    Each model fits into the budget when all others are evicted, and the host keeps `host` bytes of evicted
-    models (None: no limit): where all models together are larger, all must fit into the budget at once.
-    `enter` and `claim` refuse a model or a need that would break this rule. `bring` and `claim` return the
-    models to evict before the memory is used.
-    """
-
-    def __init__(self, budget: int | None, host: int | None = None) -> None:
-        self.budget = budget
-        self.host = host
-        self._sizes: dict[str, int] = {}
-        self._resident: dict[str, None] = {}  # the least recently used first
-        self._needs: Needs = {}
-        self._too_much: set[frozenset[str]] = set()  # models for which there was too little memory together
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Every model, in the order of `enter`."""
-        return tuple(self._sizes)
-
-    @property
-    def resident(self) -> tuple[str, ...]:
-        """The models on the devices, the least recently used first."""
-        return tuple(self._resident)
-
-    @property
-    def reserved(self) -> int:
-        """The memory that is reserved besides the models."""
-        return reserved(self._needs)
-
-    @property
-    def taken(self) -> int:
-        """The memory that is in use, or may be at any moment; any thread may read this."""
-        # The copy is made at once, and a model may leave before its size is read.
-        return sum(self._sizes.get(name, 0) for name in tuple(self._resident)) + self.reserved
-
-    @property
-    def room(self) -> int | None:
-        """The memory that is left without an eviction; None without a limit."""
-        return None if self.budget is None else max(self.budget - self.taken, 0)
-
-    def enter(self, name: str, size: int) -> bool:
-        """Add a model, not yet resident; False where it never fits."""
-        sizes = {**self._sizes, name: size}
-        if self.budget is not None and self.most_at_once(sizes) + self.reserved > self.budget:
-            return False
-        self._sizes = sizes
-        return True
-
-    def claim(self, owner: Hashable, need: Need) -> list[str] | None:
-        """Reserve what `owner` needs, in place of its earlier claim; None, and no change, without room.
-
-        Returns the models that it displaces, to evict before the memory is used.
-        """
-        if self.lacking(owner, need):
-            return None
-        self._needs = self._needs | {owner: need}
-        return self._displaced()
-
-    def lacking(self, owner: Hashable, need: Need) -> int:
-        """Return how many bytes are missing for what `owner` needs, in place of its earlier claim."""
-        wanted = self.most_at_once(self._sizes) + reserved(self._needs | {owner: need})
-        return 0 if self.budget is None else max(wanted - self.budget, 0)
-
-    def need_of(self, owner: Hashable) -> Need:
-        """Return what an owner has claimed."""
-        return self._needs.get(owner, Need())
-
-    def release(self, owner: Hashable, *, down_to: Need | None = None) -> None:
-        """Give back the claim of `owner`, if any; of a larger claim keep `down_to`."""
-        others = {other: need for other, need in self._needs.items() if other != owner}
-        self._needs = others if down_to is None else others | {owner: down_to}
-
-    def bring(self, name: str) -> list[str]:
-        """Count a model as resident and the latest in use; return the models to evict before it is loaded."""
-        self._resident.pop(name, None)
-        self._resident[name] = None
-        return self._displaced()
-
-    def leave(self, name: str) -> None:
-        """Forget a model; nothing for an unknown one."""
-        self._sizes.pop(name, None)
-        self._resident.pop(name, None)
-        self._too_much = {models for models in self._too_much if name not in models}
-
-    def lose(self, name: str) -> None:
-        """Count a model as not resident."""
-        self._resident.pop(name, None)
-
-    def stay(self, names: Sequence[str]) -> None:
-        """Count models as resident that could not be evicted, as the least recently used."""
-        self._resident = dict.fromkeys(names) | self._resident
-
-    def tighten(self, name: str) -> list[str]:
-        """Learn that the resident models are too much: they are never all resident together again.
-
-        Returns the models to evict so that `name` is alone; none where the host cannot keep them.
-        """
-        evicted = [other for other in self._resident if other != name]
-        if not self._fits_host(self._sizes):
-            return []
-        if evicted:
-            # A lower budget alone is not enough: it must hold the largest model, resident or not.
-            self._too_much.add(frozenset(self._resident))
-            self.budget = max(self.taken - 1, self.most_at_once(self._sizes) + self.reserved)
-            self._resident = {name: None} if name in self._resident else {}
-        return evicted
-
-    def most_at_once(self, sizes: Mapping[str, int]) -> int:
-        """Return the bytes of the models that must fit at once: the largest, or all that no host can keep."""
-        return max(sizes.values(), default=0) if self._fits_host(sizes) else sum(sizes.values())
-
-    def _fits_host(self, sizes: Mapping[str, int]) -> bool:
-        return self.host is None or sum(sizes.values()) <= self.host
-
-    def _displaced(self) -> list[str]:
-        """Count models as evicted, the least recently used first, while the others are too much."""
-        evicted = []
-        while len(self._resident) > 1 and self._exceeds():
-            evicted.append(next(iter(self._resident)))
-            del self._resident[evicted[-1]]
-        return evicted
-
-    def _exceeds(self) -> bool:
-        """Whether the resident models need more than the budget, or were too much before."""
-        over_budget = self.budget is not None and self.taken > self.budget
-        return over_budget or any(models <= self._resident.keys() for models in self._too_much)
-
-
-def reserved(needs: Needs) -> int:
-    """Return the memory for these needs: all that is held, and the most that one uses while it works."""
-    held = sum(need.held for need in needs.values())
-    return held + max((need.working for need in needs.values()), default=0)
-
-
 PINNED = "pinned_host"
 KEPT_FREE = 0.06  # of a device's memory: for gaps between arrays, and for memory that is not counted
-OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
+OLD_SHARE_OF_MEAN = 0.5  # how much of the moving mean of a move's speed remains after another
 HOST_SHARE = 0.75  # of the host's memory that evicted models may take
 
 
@@ -238,17 +84,17 @@ class Transport:
         return placed
 
 
-class ModelParameters:
-    """One model's parameters, a tree of arrays, on the devices or in the host's memory."""
+class ParameterGroup:
+    """Parameters that are moved together, a tree of arrays, on the devices or in the host's memory."""
 
-    def __init__(self, name: str, arrays: Any, transport: Transport) -> None:
-        self.name = name
+    def __init__(self, key: Group, arrays: Any, transport: Transport) -> None:
+        self.key = key
         self._transport = transport
         leaves: list[Any]
         structure: Any
         leaves, structure = jax.tree.flatten(arrays)
         self._structure = structure
-        self.size = sum(leaf.nbytes for leaf in leaves)
+        self.size: int = sum(leaf.nbytes for leaf in leaves)
         sharding = transport.sharding
         self.shapes: Any = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),  # type: ignore[no-untyped-call]
@@ -278,7 +124,7 @@ class ModelParameters:
     def arrays(self) -> Any:
         """The parameters on the devices; RuntimeError where they are evicted."""
         if self._arrays is None:
-            raise RuntimeError(f"the parameters of {self.name} are not on the devices")
+            raise RuntimeError(f"{self.key} are not on the devices")
         return self._arrays
 
     def load(self) -> None:
@@ -314,6 +160,46 @@ class ModelParameters:
                 self._on_host[index] = self._transport.to_host(leaf)
             leaf.delete()
             leaves[index] = None
+
+
+class ModelParameters:
+    """One model's parameters, as groups by their names; `together` are groups that one program needs.
+
+    `at_once` is the size of the most that one program needs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arrays: Mapping[str, Any],
+        transport: Transport,
+        together: Collection[Collection[str]] = (),
+    ) -> None:
+        self.name = name
+        self.groups = {
+            group: ParameterGroup(Group(name, group), each, transport) for group, each in arrays.items()
+        }
+        self.sizes = {group: each.size for group, each in self.groups.items()}
+        self.size, self.at_once = sizes_of(self.sizes, together)
+
+    @property
+    def resident(self) -> bool:
+        """Whether all of them are on the devices, or on their way."""
+        return all(group.resident for group in self.groups.values())
+
+    @property
+    def shapes(self) -> Mapping[str, Any]:
+        """The shapes of each group, known wherever it is."""
+        return {name: group.shapes for name, group in self.groups.items()}
+
+    def of(self, names: Collection[str]) -> list[ParameterGroup]:
+        """Return these groups; all where none is named."""
+        return [self.groups[name] for name in names or self.groups]
+
+    def free(self) -> None:
+        """Free the memory of the devices and the host, for good."""
+        for group in self.groups.values():
+            group.free()
 
 
 class Arrival:
@@ -368,7 +254,8 @@ class Residency:
         self._configured = budget
         self._most = most
         self._models: dict[str, ModelParameters] = {}
-        self._seconds: dict[str, float] = {}
+        self._moved: list[ParameterGroup] = []
+        self._seconds_per_byte: float | None = None  # of moves
         self._clock = clock
 
     @property
@@ -401,55 +288,74 @@ class Residency:
             self.claim(owner, Need(held=size))
         return fits
 
-    def adopt(self, name: str, arrays: Any, *, arrival: Hashable = None) -> ModelParameters:
-        """Add a model's parameters in place of the claim of its `arrival`.
+    def adopt(
+        self,
+        name: str,
+        arrays: Mapping[str, Any],
+        *,
+        together: Collection[Collection[str]] = (),
+        arrival: Hashable = None,
+    ) -> ModelParameters:
+        """Add a model's parameters, by group, in place of the claim of its `arrival`.
 
-        They go to the devices if there is room without an eviction. Frees them and raises DevicesFailed if
-        they never fit.
+        One program needs all groups of each collection in `together`. Groups go to the devices while there is
+        room without an eviction, the first before the others. Frees them and raises DevicesFailed if they
+        never fit.
         """
-        parameters = ModelParameters(name, arrays, self._transport)
+        parameters = ModelParameters(name, arrays, self._transport, together)
         self.release(arrival)
-        if not self._ledger.enter(name, parameters.size):
+        if not self._ledger.enter(name, parameters.sizes, parameters.at_once):
             parameters.free()  # at once: the error may keep the arrays, and no account has them
-            raise DevicesFailed(self._too_large(name, parameters.size))
+            raise DevicesFailed(self._too_large(parameters))
         self._models[name] = parameters
         try:
-            if self._ledger.room is None or parameters.size <= self._ledger.room:
-                self.bring(name)
-            else:
-                parameters.evict()
+            for group, each in parameters.groups.items():
+                if self._ledger.room is None or each.size <= self._ledger.room:
+                    self.bring(name, group)
+                else:
+                    each.evict()
         except Exception:
             self.drop(name)
             raise
+        # The first groups are the last to be evicted.
+        self._ledger.bring([each.key for each in reversed(parameters.of(())) if each.resident])
+        self._moved.clear()
         return parameters
 
-    def _too_large(self, name: str, size: int) -> str:
+    def _too_large(self, parameters: ModelParameters) -> str:
         """Return the sentence about a model that never fits."""
-        needed, budget = self._ledger.reserved, self._ledger.budget or 0
-        if size + needed <= budget:
-            return (
-                f"The devices cannot hold {name}, {in_bytes(size)}, beside all other models, and the host's "
-                f"memory has {in_bytes(self._ledger.host or 0)} for models in turn: offer fewer models."
+        name, at_once = parameters.name, parameters.at_once
+        needed, budget, size = self._ledger.reserved, self._ledger.budget or 0, in_bytes(parameters.size)
+        if at_once + needed <= budget:
+            beside, fewer = (
+                ("beside all other models", "fewer models") if self._models else ("at once", "less")
             )
+            return (
+                f"The devices cannot hold {name}, {size}, {beside}, and the host's memory has "
+                f"{in_bytes(self._ledger.host or 0)} for what takes turns there: offer {fewer}."
+            )
+        part = f", {in_bytes(at_once)} of them at once" if at_once < parameters.size else ""
         beside = f" beside {in_bytes(needed)} for the work on it" if needed else ""
-        lacking = size + needed - budget
+        lacking = at_once + needed - budget
         return (
-            f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
+            f"The parameters of {name} take {size}{part}{beside}, and a device has {in_bytes(budget)}, "
             f"{in_bytes(lacking)} too little: offer a smaller model{self.or_raise_it(lacking)}."
         )
 
     def drop(self, name: str) -> None:
         """Forget a model, and free its parameters once queued work has ended; nothing for an unknown one."""
         self._ledger.leave(name)
-        self._seconds.pop(name, None)
         if (parameters := self._models.pop(name, None)) is not None:
             parameters.free()
 
-    def claim(self, owner: Hashable, need: Need) -> bool:
-        """Reserve memory besides the models, after evicting those that it displaces.
+    def claim(self, owner: Hashable, need: Need, *, optional: bool = False) -> bool:
+        """Reserve memory besides the models, after evicting the groups that it displaces.
 
-        False, and no change, where the largest model would not fit any more.
+        False, and no change, where what a program needs at once would not fit any more; with `optional`, also
+        where groups of one model would have to take turns for it.
         """
+        if optional and self._ledger.splits(owner, need):
+            return False
         before = self._ledger.need_of(owner)
         displaced = self._ledger.claim(owner, need)
         try:
@@ -460,74 +366,104 @@ class Residency:
         return displaced is not None
 
     def lacking(self, owner: Hashable, need: Need) -> int:
-        """Return how many bytes of each device are too few for a claim, beside the largest model."""
+        """Return how many bytes of each device are too few for a claim, beside what a program needs."""
         return self._ledger.lacking(owner, need)
+
+    def should_halve(self, owner: Hashable, need: Need, seats: int) -> bool:
+        """Whether the groups of one model would take turns for so many seats, and need not for fewer."""
+        one = Need(held=need.held // seats, working=need.working // seats)
+        return self._ledger.splits(owner, need) and not self._ledger.splits(owner, one)
 
     def release(self, owner: Hashable) -> None:
         """Give back the claim of `owner`, if any."""
         self._ledger.release(owner)
 
-    def bring(self, name: str) -> bool:
-        """Load a model's parameters if they are evicted, after evicting others, and return whether they were.
+    def bring(self, name: str, *groups: str) -> bool:
+        """Load the groups of one program, after evicting others, and return whether any was evicted.
 
-        Raises the devices' error.
+        They are all of the model's groups where none is named. Raises the devices' error.
         """
-        parameters = self._models[name]
+        wanted = self._models[name].of(groups)
         try:
-            self._evict(self._ledger.bring(name))
-            if parameters.resident:
-                return False
-            parameters.load()
+            self._evict(self._ledger.bring([each.key for each in wanted]))
+            away = [each for each in wanted if not each.resident]
+            for each in away:
+                each.load()
+                self._moved.append(each)
         except Exception:
-            if not parameters.takes_memory:
-                self._ledger.lose(name)
+            self._ledger.lose([each.key for each in wanted if not each.takes_memory])
             raise
-        return True
+        return bool(away)
+
+    def has(self, name: str, *groups: str) -> bool:
+        """Whether these groups are on the devices, or on their way."""
+        return all(each.resident for each in self._models[name].of(groups))
 
     def settle(self) -> None:
         """Return once everything on its way has arrived."""
         for parameters in self._models.values():
-            parameters.wait()
+            for group in parameters.groups.values():
+                group.wait()
 
-    def leave_alone(self, name: str) -> bool:
-        """Evict all other models, and never load all of these together again; returns whether any was."""
-        displaced = self._ledger.tighten(name)
+    def leave_alone(self, name: str, *groups: str) -> bool:
+        """Evict all other groups, and never load all of these together again; returns whether any was."""
+        displaced = self._ledger.tighten([each.key for each in self._models[name].of(groups)])
         self._evict(displaced)
         return bool(displaced)
 
-    def finish_move(self, name: str, since: float) -> None:
-        """Wait until the parameters that `bring` loads have arrived; raises the devices' error.
+    def take_moves(self) -> tuple[ParameterGroup, ...]:
+        """Return the groups that `bring` has loaded since the last call."""
+        moved, self._moved = tuple(self._moved), []
+        return moved
+
+    def finish_moves(self, moves: Collection[ParameterGroup], since: float) -> None:
+        """Wait until the groups of `take_moves` have arrived; raises the devices' error.
 
         The devices have waited for them `since` that time of the clock.
         """
-        self._models[name].wait()
-        if self._models[name].resident:  # not evicted again meanwhile
-            seconds = self._clock() - since
-            before = self._seconds.get(name, seconds)
-            self._seconds[name] = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * seconds
+        arrived = [group for group in moves if group.resident]  # not evicted again meanwhile
+        for group in arrived:
+            group.wait()
+        if arrived:
+            new = (self._clock() - since) / max(1, sum(group.size for group in moves))
+            before = new if self._seconds_per_byte is None else self._seconds_per_byte
+            self._seconds_per_byte = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * new
 
-    def move_seconds(self, name: str) -> float:
-        """How long loading this model takes, a moving mean; 0 where it is resident or was never moved."""
-        return 0.0 if self._models[name].resident else self._seconds.get(name, 0.0)
+    def move_seconds(self, name: str, *groups: str) -> float:
+        """How long loading these groups takes; 0 where they are resident, and before the first move."""
+        size = sum(each.size for each in self._models[name].of(groups) if not each.resident)
+        return size * (self._seconds_per_byte or 0.0)
+
+    def turn_seconds(self, name: str, group: str, other: str) -> float:
+        """How long loading a group takes, and the `other` again where it makes room; 0 if it is resident."""
+        one, displaced = self._models[name].of((group, other))
+        if one.resident:
+            return 0.0
+        size = one.size if self._ledger.fit((one.key, displaced.key)) else one.size + displaced.size
+        return size * (self._seconds_per_byte or 0.0)
 
     def lines(self) -> list[str]:
         """Return the lines for the start-up: none where there is room for everything."""
-        models, resident = self._ledger.models, self._ledger.resident
-        if len(resident) == len(models):
+        there, away = list[str](), list[str]()
+        for name, parameters in self._models.items():
+            groups = parameters.groups.values()
+            if parameters.resident or not any(group.resident for group in groups):
+                (there if parameters.resident else away).append(name)
+            else:
+                for group in groups:
+                    (there if group.resident else away).append(str(group.key))
+        if not away:
             return []
-        count = "1 model" if len(resident) == 1 else f"{len(resident)} models"
-        verb = "is" if len(resident) == 1 else "are"
-        away = ", ".join(name for name in models if name not in resident)
-        line = f"{count} of {len(models)} {verb} on the devices: {', '.join(resident) or 'none'}"
-        return [f"{line}; in the host's memory until used: {away}"]
+        listed = ", ".join(there) or "no model"
+        return [f"on the devices: {listed}; in the host's memory until used: {', '.join(away)}"]
 
-    def _evict(self, names: Sequence[str]) -> None:
-        """Evict models that the account has left out; those that an error leaves on the devices are in it."""
-        for index, name in enumerate(names):
+    def _evict(self, groups: Sequence[Group]) -> None:
+        """Evict groups that the account has left out; those that an error leaves on the devices are in it."""
+        for index, group in enumerate(groups):
             try:
-                self._models[name].evict()
+                self._models[group.model].groups[group.name].evict()
             except Exception:
-                self._ledger.stay(names[index:])
+                self._ledger.stay(groups[index:])
                 raise
 
 

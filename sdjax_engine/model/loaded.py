@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import jax
@@ -29,10 +30,11 @@ from sdjax_engine.families.family import (
     WithLoras,
 )
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.model.picture_classifier import PictureClassifier
-from sdjax_engine.model.prepare import Preparation, Text
+from sdjax_engine.model.prepare import Preparation, Prepared, Text
 from sdjax_engine.models.attention_kernels import found_backend
 from sdjax_engine.models.lora_bank import LoraRows
 from sdjax_engine.models.pixels import settle_preprocessing
@@ -61,8 +63,9 @@ class EncodingCache:
     """The encodings of the texts used last, or of the pictures that are prompts, for one model.
 
     `encode` calls the compiled program on some devices: it takes their numbers, the encoders' parameters, and
-    the `arrays` of one text for each device, whose first axis is the device. No call waits for the devices.
-    One thread calls the methods.
+    the `arrays` of one text for each device, whose first axis is the device. `parameters` brings those of the
+    encoders to the devices, and is called where a text is not known. No call waits for the devices. One
+    thread calls the methods.
 
     A known encoding saves 2.4 ms of the processor with the demo. Its key is the whole `Text`: what the
     encoders read, and the rows and scales of LoRAs. For a picture it is all its pixels.
@@ -86,7 +89,22 @@ class EncodingCache:
         """Forget every text."""
         self._encodings.clear()
 
-    def gather(self, parameters: Any, texts: Mapping[int, Hashable]) -> Shares:
+    def knows(self, text: Hashable) -> bool:
+        """Whether the encoding of a text is kept."""
+        return text in self._encodings
+
+    def encode(self, parameters: Callable[[], Any], texts: Iterable[Hashable]) -> None:
+        """Encode texts, as many as are kept; the last of them are the first that are forgotten."""
+        wanted = list(islice(dict.fromkeys(texts), self._most_texts))[::-1]
+        missing, count = [text for text in wanted if not self.knows(text)], len(self._devices)
+        self._use(filter(self.knows, wanted))
+        for start in range(0, len(missing), count):
+            numbered = {text: index for index, text in enumerate(missing[start : start + count])}
+            self._encodings |= self._encoded(parameters(), numbered)
+            self._forget()
+        self._use(wanted)
+
+    def gather(self, parameters: Callable[[], Any], texts: Mapping[int, Hashable]) -> Shares:
         """Return the encodings of `texts`, each on the device of its text, by the device's number."""
         entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
         missing: dict[Hashable, int] = {}
@@ -94,16 +112,24 @@ class EncodingCache:
             if text not in entries:
                 missing.setdefault(text, index)
         if missing:
-            entries |= self._encoded(parameters, missing)
+            entries |= self._encoded(parameters(), missing)
         copies = Shares(
             {index: on_device(self._devices[index], entries[text]) for index, text in texts.items()}
         )
-        for text in texts.values():
-            self._encodings[text] = entries[text]
+        self._encodings |= entries
+        self._use(texts.values())
+        self._forget()
+        return copies
+
+    def _use(self, texts: Iterable[Hashable]) -> None:
+        """Count these texts as the latest in use, the last as the latest of all."""
+        for text in texts:
             self._encodings.move_to_end(text)
+
+    def _forget(self) -> None:
+        """Forget the texts used longest ago that are too many."""
         while len(self._encodings) > self._most_texts:
             self._encodings.popitem(last=False)
-        return copies
 
     def _encoded(self, parameters: Any, texts: Mapping[Hashable, int]) -> dict[Hashable, dict[Any, Encoding]]:
         """Encode each text on the device whose number it has: the first device that needs it."""
@@ -154,6 +180,10 @@ def lora_arrays(texts: Mapping[int, Text], count: int, rank: int) -> LoraRows:
     return LoraRows(rows=rows, scales=scales)
 
 
+TEXTS, DENOISER, DECODING, IMAGE_PROMPT = "text encoders", "denoiser", "autoencoder", "image adapter"
+"""The names of the groups of a model's parameters that are moved together; each ControlNet is one more."""
+
+
 class ModelArrays(NamedTuple):
     """The arrays that a model's programs are called with, grouped by program.
 
@@ -167,6 +197,41 @@ class ModelArrays(NamedTuple):
     decoding: tuple[Parameters, Parameters | None]
     controlnets: dict[str, Parameters]
     image_prompt: ImagePromptParameters | None = None
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        """The arrays that are moved together, by the groups' names; those used longest are the first."""
+        nets = {controlnet_group(name): each for name, each in self.controlnets.items()}
+        image = {} if self.image_prompt is None else {IMAGE_PROMPT: self.image_prompt}
+        return {DENOISER: self.denoiser, DECODING: self.decoding, TEXTS: self.texts, **nets, **image}
+
+    def like(self, groups: Mapping[str, Any]) -> ModelArrays:
+        """Return what `groups` has in place of these arrays."""
+        nets = {name: groups[controlnet_group(name)] for name in self.controlnets}
+        return ModelArrays(
+            texts=groups[TEXTS],
+            denoiser=groups[DENOISER],
+            decoding=groups[DECODING],
+            controlnets=nets,
+            image_prompt=groups.get(IMAGE_PROMPT),
+        )
+
+    @property
+    def together(self) -> list[tuple[str, ...]]:
+        """The groups that one program needs at once, where they are several."""
+        return [(DENOISER, controlnet_group(name)) for name in self.controlnets]
+
+
+def group_of(component: str, networks: Networks) -> str:
+    """Return the name of the group that has the parameters of a checkpoint's component."""
+    if component == networks.denoiser.component:
+        return DENOISER
+    return TEXTS if component in networks.texts.components else DECODING
+
+
+def controlnet_group(name: str) -> str:
+    """Return the name of the group of a ControlNet's parameters."""
+    return f"ControlNet {name}"
 
 
 class LoadedModel:
@@ -206,8 +271,11 @@ class LoadedModel:
         self.classifier: PictureClassifier | None = None
         arrays = arrays_of(checkpoint, self.networks, self.loras)
         self._parameters = self.residency.owner.do(
-            lambda: self.residency.adopt(offer.model, arrays, arrival=arrival)
+            lambda: self.residency.adopt(
+                *(offer.model, arrays.groups), together=arrays.together, arrival=arrival
+            )
         )
+        self.shapes = arrays.like(self._parameters.shapes)
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[EncodingCache, Encoding] | None = None
@@ -238,17 +306,40 @@ class LoadedModel:
         """One picture's encoding for each device, as shapes."""
         return self._compiled_look[1]
 
-    @property
-    def arrays(self) -> ModelArrays:
-        """The arguments of programs; RuntimeError where the parameters are not on the devices."""
-        arrays: ModelArrays = self._parameters.arrays
-        return arrays
+    def on_devices(self, *groups: str) -> list[Any]:
+        """Return the parameters of all groups that one program needs, after bringing them to the devices.
+
+        They may be evicted by the next call. Raises the devices' error.
+        """
+        self.residency.bring(self.offer.model, *groups)
+        return [group.arrays for group in self._parameters.of(groups)]
+
+    def texts_on_devices(self) -> Any:
+        """Return the text encoders' parameters, as `on_devices` does."""
+        return self.on_devices(TEXTS)[0]
 
     @property
-    def shapes(self) -> ModelArrays:
-        """The shapes of `arrays`, for which programs are compiled; known wherever the parameters are."""
-        shapes: ModelArrays = self._parameters.shapes
-        return shapes
+    def has_text_encoders(self) -> bool:
+        """Whether the text encoders are on the devices."""
+        return self.residency.has(self.offer.model, TEXTS)
+
+    @property
+    def text_seconds(self) -> float:
+        """How long the devices take to fetch the text encoders, and the denoiser again if it made room.
+
+        It is 0 where the text encoders are on the devices, and before any move.
+        """
+        return self.residency.turn_seconds(self.offer.model, TEXTS, DENOISER)
+
+    def knows_texts(self, prepared: Prepared, halves: int) -> bool:
+        """Whether a request is admitted without the text encoders."""
+        return all(map(self.encodings.knows, prepared.texts[-halves:]))
+
+    def encode_ahead(self, requests: Iterable[Prepared], halves: int) -> None:
+        """Encode the texts of requests at once, as many as are kept, the first before the others."""
+        self.encodings.encode(
+            self.texts_on_devices, (text for one in requests for text in one.texts[-halves:])
+        )
 
     @property
     def decodes_in_float32(self) -> bool:
@@ -358,9 +449,10 @@ class LoadedModel:
         def claim() -> None:
             if not self.residency.claim(owner, need):
                 or_raise_it = self.residency.or_raise_it(self.residency.lacking(owner, need))
+                size = in_bytes(self._parameters.at_once)
                 raise DevicesFailed(
-                    f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
-                    f"{in_bytes(held)} for its {what}: offer a smaller model{or_raise_it}."
+                    f"A device has no room for {self.offer.model}, {size}, beside {in_bytes(held)} "
+                    f"for its {what}: offer a smaller model{or_raise_it}."
                 )
 
         self.residency.owner.do(claim)

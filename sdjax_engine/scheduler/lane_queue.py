@@ -21,6 +21,7 @@ import statistics
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ import numpy.typing as npt
 
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.latent_rgb import coloured
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.pending import PendingRequest
 
@@ -159,15 +161,15 @@ class Seats(Generic[AnyRequest]):
             self._seats[seat] = None
         return seat is not None
 
-    def take_seats(self) -> dict[int, AnyRequest]:
-        """Seat as many waiting requests as there is room for, on the emptiest devices first.
+    def take_seats(self, most: int | None = None) -> dict[int, AnyRequest]:
+        """Seat as many waiting requests as there is room for, on the emptiest devices first; at most `most`.
 
         Returns the requests that have just got a seat, by their seats.
         """
         newcomers: dict[int, AnyRequest] = {}
         while (first := self._first_in_line()) is not None and self._may_be_seated(first):
             seat = self._best_seat()
-            if seat is None:
+            if seat is None or len(newcomers) == most:
                 break
             del self.line[first.request]
             self._seats[seat] = first
@@ -367,8 +369,8 @@ class LaneQueue:
     """One lane: its `device`, its requests and seats, and the seconds that its work takes.
 
     `quickest_evaluations` are by the rows of a run. `slowest_queueing` is the most seconds that the host took
-    to queue a run lately. `broken` says that the seats on the devices need a reset. Without `previews` no
-    request gets any.
+    to queue a run lately. `broken` says that the seats on the devices need a reset. `admitted_at` is when the
+    devices last had to fetch parameters for newcomers. Without `previews` no request gets any.
     """
 
     device: DeviceLane
@@ -378,6 +380,7 @@ class LaneQueue:
     quickest_evaluations: dict[int, QuickestEvaluation] = field(default_factory=dict, repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
     broken: bool = False
+    admitted_at: float = float("-inf")
     previews: Previews | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -385,6 +388,18 @@ class LaneQueue:
         self.lane: Lane = self.device.lane
         self.devices = self.device.seats // self.device.seats_per_device
         self.on_several_devices = self.devices > 1
+
+    def most_newcomers(self, now: float) -> int | None:
+        """Return how many requests may take seats; None: any number.
+
+        Where the text encoders and the denoiser take turns on the devices, the requests in the seats go on
+        for a multiple of what that costs. Until then only requests whose texts are encoded are admitted.
+        """
+        if not (self.seats.line and self.seats.seated):
+            return None
+        if now - self.admitted_at >= MOVES_AHEAD * self.device.text_seconds:
+            return None
+        return sum(1 for _ in takewhile(self.device.knows_texts, (each.prepared for each in self.seats.line)))
 
     def limits(self, *, shared: bool = False) -> RunLimits:
         """Return how long its runs may be, in evaluations; `shared` where other lanes have requests too."""
@@ -417,6 +432,12 @@ class LaneQueue:
         seated = self.seats.clear_seats()
         self.seats.resize(self.device.seats_per_device)
         return seated
+
+
+def waiting_for(model: str, queues: Iterable[LaneQueue]) -> Iterator[Prepared]:
+    """Return the requests that wait for a seat of a model's lanes, the oldest of each lane first."""
+    lines = [queue.seats.line for queue in queues if queue.lane.model == model]
+    return (pending.prepared for line in lines for pending in line)
 
 
 def moving_mean(mean: float | None, value: float) -> float:

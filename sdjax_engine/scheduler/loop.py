@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import EngineError, PaintingFailed, first_line
-from sdjax_engine.lane.device_lane import Picture, Verdicts, why_no_picture
+from sdjax_engine.lane.device_lane import Moves, Picture, Verdicts, why_no_picture
 from sdjax_engine.lane.programs import Estimates
 from sdjax_engine.lane.runs import Run
 from sdjax_engine.memory.devices import is_out_of_memory
@@ -50,6 +50,7 @@ from sdjax_engine.scheduler.lane_queue import (
     Span,
     Sums,
     moving_mean,
+    waiting_for,
 )
 from sdjax_engine.scheduler.pending import PendingRequest, State
 
@@ -80,13 +81,14 @@ COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 class BatchTimes:
     """How long the host took to queue a batch, and whether the devices waited for it.
 
-    The move of the model's parameters began at `moved_at`; None without a move. `queueing` is how many
-    seconds the host took for all of the batch, `dispatching` those for its evaluations alone. It is `late`
-    where the devices had finished all earlier work before its admission or its evaluations were queued.
-    `idle_after` says that the devices were idle after this batch, because the next one was late.
+    `moves` are parameters that began to move to the devices at `moved_at`. `queueing` is how many seconds the
+    host took for all of the batch, None with a move; `dispatching` those for its evaluations alone. It is
+    `late` where the devices had finished all earlier work before its admission or its evaluations were
+    queued. `idle_after` says that the devices were idle after this batch, because the next one was late.
     """
 
-    moved_at: float | None = None
+    moves: Moves = ()
+    moved_at: float = 0.0
     queueing: float | None = None
     dispatching: float = 0.0
     late: bool = False
@@ -172,7 +174,7 @@ class RequestTable:
         by their seats.
         """
         seats, now = batch.queue.seats, batch.queued_at
-        newcomers = seats.take_seats()
+        newcomers = seats.take_seats(batch.queue.most_newcomers(now))
         batch.spans = seats.plan_run(limits)
         batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
         for pending in newcomers.values():
@@ -185,10 +187,7 @@ class RequestTable:
         return newcomers
 
     def land(self, batch: InFlightBatch) -> None:
-        """Note that the devices have done a batch's work.
-
-        The batch is forgotten when its last picture has left it.
-        """
+        """Note that the devices have done a batch's work; it is forgotten once its last picture has left."""
         for pending in batch.pictures:
             pending.move(State.DECODED)
         batch.landed = True
@@ -403,18 +402,16 @@ class Scheduler:
         newcomers = table.plan_run(batch, limits)
         for pending in newcomers.values():
             pending.tell(0)  # before any of its work is queued: that may crash the process
-        began = self._clock()
-        if self.watchdog.call(seconds, device.bring):
-            batch.times.moved_at = began
         if queue.broken:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
-        brought_at = self._clock()
+        batch.times.moved_at = self._clock()
         queued = [(each.run, each.estimates, *each.pictures.values()) for each in table.in_flight]
         earlier = [work for each in queued for work in each if work is not None]
         if newcomers:
             admitted = {seat: pending.prepared for seat, pending in newcomers.items()}
-            batch.times.late = self.watchdog.call(seconds, device.admit, admitted, earlier)
+            waiting = waiting_for(queue.lane.model, table.queues.values())
+            batch.times.late = self.watchdog.call(seconds, device.admit, admitted, earlier, waiting)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
         batch.times.late = batch.times.late or device.has_done(earlier)
         began = self._clock()
@@ -426,15 +423,19 @@ class Scheduler:
         if last:
             decoded = self.watchdog.call(seconds, device.decode, list(last))
             batch.pictures |= {last[seat]: picture for seat, picture in decoded.items()}
-        batch.times.queueing = self._clock() - brought_at
+        batch.times.moves = device.take_moves()
+        if not batch.times.moves:
+            batch.times.queueing = self._clock() - batch.times.moved_at
+        elif newcomers:
+            queue.admitted_at = batch.times.moved_at
 
     def _land(self, batch: InFlightBatch) -> None:
         """Wait for a batch, tell its progress, answer with its pictures, and learn how long it took."""
         queue = batch.queue
         try:
-            if batch.times.moved_at is not None:
+            if batch.times.moves:
                 since = max(batch.times.moved_at, self._landed_at)
-                self.watchdog.call(MOVING, queue.device.finish_move, since)
+                self.watchdog.call(MOVING, queue.device.finish_moves, batch.times.moves, since)
             if batch.run is not None:
                 self.watchdog.call(queue.seconds_of(batch.evaluations), batch.run.wait)
         except Exception as error:
@@ -537,7 +538,6 @@ class Scheduler:
         latents = self.watchdog.call(queue.seconds_of(1), picture.fetch_latents)
         again = None
         if not pending.decoded_again:
-            self.watchdog.call(queue.seconds_of(1), queue.device.bring)
             again = self.watchdog.call(queue.seconds_of(1), queue.device.decode_again, latents)
         if again is None:
             self._fail(pending, PaintingFailed(why_no_picture(latents)))

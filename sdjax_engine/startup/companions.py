@@ -10,7 +10,8 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint, in_bytes
 from sdjax_engine.families.family import Latents
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
 from sdjax_engine.weights import Component
@@ -141,7 +142,7 @@ def place_decoder(
     decoder: Component, owner: str, held: int, residency: Residency, compiler: Compiler
 ) -> Component | None:
     """Reserve memory for a decoder, and copy it to the devices; None without room."""
-    if not residency.claim(owner, Need(held=held)):
+    if not residency.claim(owner, Need(held=held), optional=True):
         return None
     return decoder.placed(partial(devices.replicate, mesh=compiler.mesh))
 

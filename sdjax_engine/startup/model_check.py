@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import jax.numpy as jnp
 
 from sdjax_engine.config import ModelSpec
-from sdjax_engine.model.loaded import check_offer
+from sdjax_engine.memory.ledger import sizes_of
+from sdjax_engine.model.loaded import DENOISER, IMAGE_PROMPT, check_offer, controlnet_group, group_of
 from sdjax_engine.model.loras import layer_shapes, read_all
 from sdjax_engine.model.prepare import Planner
 from sdjax_engine.samplers import pipeline_config
@@ -27,10 +29,11 @@ from sdjax_engine.weights.networks import Part, check_tensors
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """The reference's pipeline, and the bytes of all parameters."""
+    """The reference's pipeline, the bytes of all parameters, and those that a program needs at once."""
 
     pipeline: str
     size: int
+    at_once: int
 
 
 def local_path(source: str) -> Path | None:
@@ -95,10 +98,14 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
             dtype=dtype,
             put=in_host_memory,
         )
-    sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
-    size = sum(sizes[name] * jnp.dtype(part.dtype).itemsize for name, part in parts.items())
-    size += sum(part.size for part in (*nets.values(), *prompts.values()))
-    return Checked(pipeline=contents.pipeline, size=size)
+    groups = Counter[str]()
+    for name, part in parts.items():
+        bytes_of_number = jnp.dtype(part.dtype).itemsize
+        groups[group_of(name, networks)] += bytes_of_number * sum(map(math.prod, shapes[name].values()))
+    groups.update({controlnet_group(name): net.size for name, net in nets.items()})
+    groups[IMAGE_PROMPT] = sum(part.size for part in prompts.values())
+    size, at_once = sizes_of(groups, [(DENOISER, controlnet_group(name)) for name in nets])
+    return Checked(pipeline=contents.pipeline, size=size, at_once=at_once)
 
 
 def image_prompt_of(spec: ModelSpec, denoiser: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, Part]:

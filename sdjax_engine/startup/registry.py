@@ -260,7 +260,7 @@ class Registry:
         """Make the most used lane ready, its model on the devices; raises DevicesFailed."""
         queue = self.queue(self.lanes[0])
         with refused_by_devices():
-            self.residency.bring(self.lanes[0].model)
+            queue.device.bring()
         return queue
 
     def lines(self, thread: EngineThread) -> list[str]:

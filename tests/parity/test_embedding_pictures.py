@@ -91,7 +91,7 @@ def encoded(model: LoadedModel, prompt: str) -> Encoding:
     texts = model.networks.texts
     tokens = texts.tokens({0: texts.read(prompt, negative=False, clip_skip=0)[0]}, 1)
     none = LoraRows(rows=jnp.zeros((1, 0), jnp.int32), scales=jnp.zeros((1, 0)))
-    parameters = jax.tree.map(np.asarray, model.arrays.texts)
+    parameters = jax.tree.map(np.asarray, model.texts_on_devices())
     return jax.jit(lambda *given: texts.encode(*given, counted_by_host=False))(parameters, tokens, none)
 
 

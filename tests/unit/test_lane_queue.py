@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,6 +29,11 @@ def lane_on(devices: int, seats_per_device: int, **more: Any) -> Any:
 def queue(device: Any, *, seats_per_device: int, devices: int = 1, **values: Any) -> LaneQueue:
     seats = Seats[PendingRequest](devices=devices, seats_per_device=seats_per_device)
     return LaneQueue(device=device, seats=seats, **values)
+
+
+@dataclass(frozen=True)
+class Asking:
+    prepared: str
 
 
 def request() -> PendingRequest:
@@ -116,6 +122,25 @@ def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:
     device.seats_per_device = 2
     assert one.clear_seats() == people
     assert (len(one.seats), one.seats.requests) == (2, [])
+
+
+def test_requests_whose_texts_must_be_fetched_wait_while_the_seated_go_on_for_some_time() -> None:
+    """The text encoders and the denoiser take turns on the devices, which costs two seconds."""
+    known = [Asking(text) for text in ("known", "known too", "new", "known later")]
+    device = lane_on(1, 4, text_seconds=2.0, knows_texts=lambda text: text.startswith("known"))
+    one = queue(device, seats_per_device=4)
+    for each in known:
+        one.seats.join(cast("PendingRequest", each), 10)
+    one.admitted_at = 100.0
+    assert one.most_newcomers(101.0) is None, "nothing else is to be done"
+    assert list(map(id, one.seats.take_seats(1).values())) == [id(known[0])]
+    assert one.most_newcomers(107.9) == 1, "in the order of their arrival"
+    assert list(map(id, one.seats.take_seats(1).values())) == [id(known[1])]
+    assert one.most_newcomers(107.9) == 0
+    assert one.seats.take_seats(0) == {}
+    assert one.most_newcomers(108.0) is None, "nobody waits for ever"
+    device.text_seconds = 0.0
+    assert one.most_newcomers(101.0) is None
 
 
 def test_a_quantile_is_of_the_last_values_only() -> None:

@@ -6,9 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdjax_engine.memory.residency import Ledger, Need
+from sdjax_engine.memory.ledger import Group, Ledger, Need
 
 NAMES = ("a", "b", "c", "d")
+PARTS = ("denoiser", "texts", "autoencoder")
+
+
+def whole(name: str) -> Group:
+    """The only group of a model."""
+    return Group(name, "all")
+
+
+def enter(ledger: Ledger, name: str, size: int) -> bool:
+    """Enter a model of one group."""
+    return ledger.enter(name, {"all": size}, size)
+
+
+def bring(ledger: Ledger, name: str) -> list[str]:
+    """Bring a model of one group, and return the models that it displaces."""
+    return [group.model for group in ledger.bring([whole(name)])]
+
+
+def resident(ledger: Ledger) -> tuple[str, ...]:
+    """Return the models of one group that are resident."""
+    return tuple(group.model for group in ledger.resident)
+
+
 NEEDS = st.builds(Need, held=st.integers(0, 30), working=st.integers(0, 30))
 STEPS = st.lists(
     st.one_of(
@@ -29,18 +52,18 @@ def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
 ) -> None:
     ledger, used, entered = Ledger(budget), list[str](), set[str]()
     for what, who, how in steps:
-        assert ledger.resident == tuple(used)
+        assert resident(ledger) == tuple(used)
         match what, who, how:
             case "enter", str(name), int(size):
-                if name not in entered and ledger.enter(name, size):
+                if name not in entered and enter(ledger, name, size):
                     entered.add(name)
             case "claim", _, Need() as need:
-                gone = ledger.claim(who, need) or []
+                gone = [group.model for group in ledger.claim(who, need) or []]
                 assert gone == used[: len(gone)]
                 used = used[len(gone) :]
                 assert (ledger.budget or 0) >= ledger.taken
             case ("bring", str(name), _) if name in entered:
-                gone = ledger.bring(name)
+                gone = bring(ledger, name)
                 assert name not in gone
                 others = [each for each in used if each != name]
                 assert gone == others[: len(gone)]
@@ -48,7 +71,7 @@ def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
                 assert ledger.budget is not None
                 assert ledger.taken <= ledger.budget <= budget
             case ("lose", str(name), _):
-                ledger.lose(name)
+                ledger.lose([whole(name)])
                 used = [each for each in used if each != name]
             case ("leave", str(name), _):
                 ledger.leave(name)
@@ -57,7 +80,7 @@ def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
                 assert name not in ledger.models
             case ("tighten", str(name), _) if name in used:
                 before = ledger.taken
-                gone = ledger.tighten(name)
+                gone = [group.model for group in ledger.tighten([whole(name)])]
                 assert gone == [each for each in used if each != name]
                 assert not gone or (ledger.budget or 0) < before or before > budget
                 used = [name]
@@ -71,19 +94,19 @@ def test_without_a_limit_nothing_is_evicted(steps: list[tuple[str, object, objec
     for what, who, how in steps:
         match what, who, how:
             case "enter", str(name), int(size):
-                assert ledger.enter(name, size)
+                assert enter(ledger, name, size)
             case "claim", _, Need() as need:
                 assert ledger.claim(who, need) == []
             case ("bring", str(name), _) if name in ledger.models:
-                assert ledger.bring(name) == []
+                assert bring(ledger, name) == []
     assert ledger.room is None
 
 
 def test_a_need_over_the_whole_budget_is_refused_and_changes_nothing() -> None:
     ledger = Ledger(100)
     assert ledger.claim("a lane", Need(held=10, working=20)) == []
-    assert not ledger.enter("large", 71)
-    assert ledger.enter("small", 70)
+    assert not enter(ledger, "large", 71)
+    assert enter(ledger, "small", 70)
     assert ledger.claim("another lane", Need(held=1)) is None
     assert ledger.claim("another lane", Need(working=20)) == [], "they do not work at the same moment"
     assert (ledger.models, ledger.reserved, ledger.room) == (("small",), 30, 70)
@@ -101,14 +124,14 @@ def test_models_that_ran_out_of_memory_together_are_never_resident_together_agai
     """The largest model needs more than was taken, so the budget alone cannot keep the two apart."""
     ledger = Ledger(None)
     for name, size in (("small", 10), ("other", 20), ("largest", 100)):
-        assert ledger.enter(name, size)
-    ledger.bring("small")
-    ledger.bring("other")
-    assert ledger.tighten("other") == ["small"]
+        assert enter(ledger, name, size)
+    bring(ledger, "small")
+    bring(ledger, "other")
+    assert ledger.tighten([whole("other")]) == [whole("small")]
     assert ledger.budget == 100
-    assert ledger.bring("small") == ["other"]
-    assert ledger.tighten("small") == [], "a second shortage cannot be answered in the same way"
-    assert ledger.bring("largest") == ["small"]
+    assert bring(ledger, "small") == ["other"]
+    assert ledger.tighten([whole("small")]) == [], "a second shortage cannot be answered in the same way"
+    assert bring(ledger, "largest") == ["small"]
 
 
 def test_a_released_claim_frees_its_memory() -> None:
@@ -123,22 +146,71 @@ def test_a_released_claim_frees_its_memory() -> None:
 def test_a_claim_names_the_models_that_it_displaces() -> None:
     ledger = Ledger(100)
     for name in ("a", "b"):
-        assert ledger.enter(name, 40)
-        assert ledger.bring(name) == []
-    assert ledger.claim("a lane", Need(held=50)) == ["a"]
-    assert (ledger.resident, ledger.taken) == (("b",), 90)
+        assert enter(ledger, name, 40)
+        assert bring(ledger, name) == []
+    assert ledger.claim("a lane", Need(held=50)) == [whole("a")]
+    assert (resident(ledger), ledger.taken) == (("b",), 90)
 
 
 def test_models_that_the_host_cannot_keep_must_fit_on_the_devices_together() -> None:
     ledger = Ledger(100, host=70)
-    assert ledger.enter("a", 40)
-    assert ledger.enter("b", 40), "the devices hold both"
-    assert not ledger.enter("c", 40), "neither the devices nor the host hold all three"
+    assert enter(ledger, "a", 40)
+    assert enter(ledger, "b", 40), "the devices hold both"
+    assert not enter(ledger, "c", 40), "neither the devices nor the host hold all three"
     for name in ("a", "b"):
-        ledger.bring(name)
+        bring(ledger, name)
     assert ledger.claim("a lane", Need(held=20)) == []
     assert ledger.claim("another lane", Need(held=1)) is None
-    assert ledger.tighten("b") == []
-    assert ledger.resident == ("a", "b")
+    assert ledger.tighten([whole("b")]) == []
+    assert resident(ledger) == ("a", "b")
     ledger.leave("a")
     assert ledger.claim("another lane", Need(held=30)) == []
+
+
+@given(
+    sizes=st.lists(st.tuples(*[st.integers(1, 60)] * 3), min_size=1, max_size=3),
+    used=st.lists(st.tuples(st.integers(0, 2), st.sampled_from([PARTS[:1], PARTS[1:2], PARTS[::2]]))),
+    spare=st.integers(0, 60),
+)
+def test_the_groups_of_a_program_are_resident_together_within_the_budget(
+    sizes: list[tuple[int, ...]], used: list[tuple[int, tuple[str, ...]]], spare: int
+) -> None:
+    models = [dict(zip(PARTS, each, strict=True)) for each in sizes]
+    at_once = [max(each["denoiser"] + each["autoencoder"], each["texts"]) for each in models]
+    ledger = Ledger(max(at_once) + 10 + spare)
+    assert ledger.claim("a lane", Need(held=4, working=6)) == []
+    for number, each in enumerate(models):
+        assert ledger.enter(str(number), each, at_once[number])
+    lacking = Need(held=5 + spare, working=6)
+    assert (ledger.claim("a lane", lacking), ledger.lacking("a lane", lacking)) == (None, 1)
+    for number, names in used:
+        groups = [Group(str(number % len(models)), name) for name in names]
+        gone = ledger.bring(groups)
+        assert set(groups) <= set(ledger.resident)
+        assert set(gone).isdisjoint(ledger.resident)
+        assert ledger.taken <= (ledger.budget or 0)
+
+
+def test_text_encoders_leave_before_the_denoiser_that_was_used_after_them() -> None:
+    ledger = Ledger(100)
+    assert ledger.enter("a", {"denoiser": 60, "texts": 50, "autoencoder": 5}, 60)
+    denoiser, texts, autoencoder = (Group("a", name) for name in ("denoiser", "texts", "autoencoder"))
+    assert ledger.bring([denoiser]) == ledger.bring([autoencoder]) == []
+    assert not ledger.fit([texts, denoiser])
+    assert ledger.bring([texts]) == [denoiser]
+    assert ledger.bring([denoiser]) == [autoencoder, texts]
+    assert ledger.bring([autoencoder]) == []
+
+
+def test_a_model_out_of_memory_with_all_groups_goes_on_with_one_at_a_time() -> None:
+    ledger = Ledger(None)
+    assert ledger.enter("a", {"denoiser": 60, "texts": 50}, 60)
+    denoiser, texts = Group("a", "denoiser"), Group("a", "texts")
+    ledger.bring([texts])
+    ledger.bring([denoiser])
+    assert ledger.tighten([denoiser, texts]) == [], "they are kept"
+    assert ledger.tighten([denoiser]) == [texts]
+    assert ledger.bring([texts]) == [denoiser]
+    assert ledger.tighten([denoiser]) == [texts]
+    ledger.bring([texts])
+    assert ledger.tighten([denoiser]) == [], "that was tried before: there is an end"

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from sdjax_engine.errors import DevicesFailed
@@ -15,7 +16,8 @@ from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.programs import LanePrograms
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lane
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
@@ -96,6 +98,26 @@ def test_a_lane_that_cannot_be_allocated_claims_nothing() -> None:
     with pytest.raises(DevicesFailed, match="ran out of memory"):
         open_lane(Opener(too_many=1, allocating=True), LANE, shared, 4)
     assert shared.taken == 0
+
+
+@pytest.mark.parametrize(("budget", "seats"), [(340, 8), (339, 4), (160, 2), (130, 1), (129, 2), (119, 1)])
+def test_a_lane_has_fewer_seats_before_parts_of_a_model_take_turns(budget: int, seats: int) -> None:
+    """The model has 100 units as a whole, and no program needs more than 60 of them at once."""
+    shared = residency(budget)
+    shared.adopt("tiny", {"denoiser": np.zeros(60, np.uint8), "texts": np.zeros(40, np.uint8)})
+    assert open_lane(Opener(), LANE, shared, 8).seats_per_device == seats
+    assert shared.has("tiny") is (budget >= 130)
+
+
+def test_only_what_must_be_makes_parts_of_a_model_take_turns() -> None:
+    shared = residency(110)
+    shared.adopt("tiny", {"denoiser": np.zeros(60, np.uint8), "texts": np.zeros(40, np.uint8)})
+    assert shared.claim("a program", Need(held=10), optional=True)
+    assert not shared.claim("a faster program", Need(held=1), optional=True)
+    assert shared.has("tiny")
+    assert shared.claim("a lane", Need(held=1))
+    assert not shared.has("tiny")
+    assert shared.claim("a faster program", Need(held=1), optional=True), "they take turns anyway"
 
 
 def test_lanes_share_what_there_is() -> None:

@@ -26,7 +26,8 @@ from sdjax_engine.lane import programs
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Image, Progress, Request
 from sdjax_engine.startup.companions import add_preview_decoders
@@ -163,11 +164,11 @@ class Narrow(Residency):
         super().__init__(mesh)
         self.claims: list[Need] = []
 
-    def claim(self, owner: Hashable, need: Need) -> bool:
+    def claim(self, owner: Hashable, need: Need, *, optional: bool = False) -> bool:
         if owner != PLAIN.lane:
-            return super().claim(owner, need)
+            return super().claim(owner, need, optional=optional)
         self.claims.append(need)
-        return len(self.claims) > 1 and super().claim(owner, need)
+        return len(self.claims) > 1 and super().claim(owner, need, optional=optional)
 
 
 def test_a_lane_without_room_for_a_decoder_keeps_its_seats_and_says_so(

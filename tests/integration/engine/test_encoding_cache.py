@@ -44,7 +44,7 @@ class Cache:
     """A cache over the counted program, given the model's parameters."""
 
     def __init__(self, model: LoadedModel, counted: Counted, **how: Any) -> None:
-        self._parameters, self._mesh = model.arrays.texts, model.mesh
+        self._parameters, self._mesh = model.texts_on_devices, model.mesh
         self._cache = EncodingCache(model.mesh, counted, arrays=arrays_of(model), **how)
 
     def gather(self, texts: Sequence[Text]) -> Encoding:
@@ -95,7 +95,7 @@ def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedMo
             assert let_go.wait(60.0)
         return program(numbers, parameters, *arrays)
 
-    parameters = model.arrays.texts
+    parameters = model.texts_on_devices
     cache = EncodingCache(model.mesh, hang_once, arrays=arrays_of(model), most_texts=1)
     star, moon = text(model, "a star"), text(model, "a moon")
     late: list[Mapping[int, Encoding]] = []
@@ -115,9 +115,9 @@ def test_a_lane_that_is_reset_forgets_texts_that_failed_work_may_have_encoded(
     model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
 ) -> None:
     star = text(model, "a star")
-    before = np.asarray(model.encodings.gather(model.arrays.texts, {0: star})[0].hidden)
+    before = np.asarray(model.encodings.gather(model.texts_on_devices, {0: star})[0].hidden)
     assert star in model.encodings._encodings
     next(iter(device_lanes.values())).reset()
     assert not model.encodings._encodings
-    after = np.asarray(model.encodings.gather(model.arrays.texts, {0: star})[0].hidden)
+    after = np.asarray(model.encodings.gather(model.texts_on_devices, {0: star})[0].hidden)
     np.testing.assert_array_equal(before, after)

@@ -16,6 +16,7 @@ from engines import MASK, PLAIN, SMALLEST, START, TINY, file_of, like
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.model.loaded import DENOISER
 from sdjax_engine.request import ControlType, Request
 
 DEADLINE = 120
@@ -75,6 +76,22 @@ def test_a_picture_is_the_same_alone_and_beside_others_and_nothing_is_compiled_f
     np.testing.assert_array_equal(alone[3], alone[0])
     others = [picture.tobytes() for index, picture in enumerate(alone) if index != 3]
     assert len(set(others)) == len(others)
+
+
+def test_the_unet_and_one_controlnet_are_all_that_the_devices_must_hold_at_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = [paint(engine, request)[0] for request in MIXED]
+    assert engine._registry is not None
+    residency, parameters = engine._registry.residency, engine._models[PLAIN.model]._parameters
+    denoiser, canny = parameters.of((DENOISER, "ControlNet canny"))
+    assert parameters.at_once == denoiser.size + canny.size
+    monkeypatch.setattr(residency._ledger, "budget", residency.taken - parameters.size + parameters.at_once)
+    with counted_compilations() as compiled:
+        narrow = [paint(engine, request)[0] for request in MIXED]
+    assert compiled == []
+    np.testing.assert_array_equal(narrow, expected)
+    assert not residency.has(PLAIN.model)
 
 
 def test_pictures_without_an_image_prompt_are_those_of_a_model_without(

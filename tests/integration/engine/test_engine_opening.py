@@ -20,7 +20,8 @@ from sdjax_engine.errors import DevicesFailed, EngineClosed, InvalidRequest
 from sdjax_engine.images import encode_png
 from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.memory.residency import Need, Residency
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lane, Request
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
@@ -188,8 +189,8 @@ def test_a_lane_without_memory_for_start_pictures_paints_from_noise_and_other_la
     assert late_pictures.reached.wait(DEADLINE)
     claim = Residency.claim
 
-    def claim_but_for_one(residency: Residency, who: Hashable, need: Need) -> bool:
-        return who != PLAIN.lane and claim(residency, who, need)
+    def claim_but_for_one(residency: Residency, who: Hashable, need: Need, **options: bool) -> bool:
+        return who != PLAIN.lane and claim(residency, who, need, **options)
 
     monkeypatch.setattr(Residency, "claim", claim_but_for_one)
     late_pictures.opened.set()

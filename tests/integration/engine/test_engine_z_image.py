@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from z_image_files import TRANSFORMER, make_tiny_z_image
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.model.defaults import default_offer
 from sdjax_engine.request import Lora, Offer, Request, Sampler
 
@@ -77,7 +79,9 @@ def loras(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def engine(checkpoint: Path, loras: dict[str, Path]) -> Iterator[Engine]:
+def config(
+    checkpoint: Path, loras: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> EngineConfig:
     offer = Offer(
         model=PLAIN.model,
         sizes=SIZES,
@@ -86,12 +90,17 @@ def engine(checkpoint: Path, loras: dict[str, Path]) -> Iterator[Engine]:
         sampler=Sampler.FLOW_EULER,
         loras=tuple(loras),
     )
-    config = EngineConfig(
+    return EngineConfig(
         models=(ModelSpec(offer=offer, source=str(checkpoint), loras=loras),),
         cpu_devices=2,
         seats_per_device=2,
         lanes=tuple(dict.fromkeys(request.lane for request in VARIED)),
+        cache_dir=tmp_path_factory.mktemp("cache"),
     )
+
+
+@pytest.fixture(scope="module")
+def engine(config: EngineConfig) -> Iterator[Engine]:
     with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
@@ -111,6 +120,36 @@ def test_requests_of_every_kind_are_painted_alike_alone_and_together_and_nothing
     assert made == []
     assert together == alone
     assert len(set(together)) == len(VARIED)
+
+
+def test_the_language_model_and_the_transformer_take_turns_where_memory_is_short(
+    engine: Engine, config: EngineConfig
+) -> None:
+    expected, parameters = painted(engine, VARIED), engine._models[PLAIN.model]._parameters
+    enough = engine.memory_in_use - parameters.size + parameters.at_once
+    told: list[str] = []
+    with Engine.open(replace(config, device_memory=enough), report=told.append) as narrow:
+        narrow.wait_until_ready()
+        line = (
+            "on the devices: the denoiser of tiny; in the host's memory until used: the autoencoder of tiny"
+        )
+        assert any(line in each for each in told), told
+        with counted_compilations() as made:
+            assert painted(narrow, VARIED) == expected
+            assert [painted(narrow, (request,))[0] for request in VARIED] == expected
+        assert made == []
+        assert narrow.memory_in_use <= enough
+
+
+def test_a_device_without_memory_for_the_largest_part_is_told_by_how_much(
+    engine: Engine, config: EngineConfig
+) -> None:
+    parameters = engine._models[PLAIN.model]._parameters
+    memory = parameters.at_once - 2**17
+    with pytest.raises(
+        DevicesFailed, match=r"take \S+ MiB, \S+ MiB of them at once, and .* 0\.1 MiB too little"
+    ):
+        Engine.open(replace(config, device_memory=memory), report=lambda _line: None)
 
 
 def test_a_lora_in_one_tensor_for_queries_keys_and_values_is_that_in_three(engine: Engine) -> None:

@@ -221,7 +221,7 @@ def spend(events: Mapping[int, Event], *parts: Sequence[Prepared]) -> Evening:
 def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_has_their_picture() -> None:
     evening = spend({})
     assert all(pending.future.exception(0) is None for pending in evening.requests)
-    made = {"bring", "admit", "denoise", "decode", "decode again", "wait", "estimate", "fetch estimates"}
+    made = {"admit", "denoise", "decode", "decode again", "wait", "estimate", "fetch estimates"}
     assert {*made, "fetch", "fetch verdicts", "fetch latents"} <= set(evening.calls)
 
 

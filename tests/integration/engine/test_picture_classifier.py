@@ -24,7 +24,7 @@ from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
-from sdjax_engine.memory.residency import ModelParameters, Residency
+from sdjax_engine.memory.residency import ParameterGroup, Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.pictures import fitted
@@ -159,17 +159,17 @@ def test_models_without_room_beside_the_classifier_are_evicted_before_it_comes(
     for name in ("other", "tiny"):
         narrow.adopt(name, {"parameter": np.zeros(size, np.uint8)})
     assert narrow.lines() == []
-    evict, place = ModelParameters.evict, LoadedClassifier.placed
+    evict, place = ParameterGroup.evict, LoadedClassifier.placed
 
-    def evicted(parameters: ModelParameters) -> None:
-        order.append(f"{parameters.name} leaves")
-        evict(parameters)
+    def evicted(group: ParameterGroup) -> None:
+        order.append(f"{group.key.model} leaves")
+        evict(group)
 
     def placed(classifier: LoadedClassifier, put: Any) -> LoadedClassifier:
         order.append("the classifier comes")
         return place(classifier, put)
 
-    monkeypatch.setattr(ModelParameters, "evict", evicted)
+    monkeypatch.setattr(ParameterGroup, "evict", evicted)
     monkeypatch.setattr(LoadedClassifier, "placed", placed)
     given: list[PictureClassifier] = []
     models: Any = {"tiny": SimpleNamespace(use_classifier=given.append, classifier=None)}
