@@ -69,7 +69,7 @@ class NoRecipe(EngineError):
 def parameters_text(request: Request, *, from_picture: bool = False) -> str:
     """The recipe as AUTOMATIC1111's web UI writes it: prompt, negative prompt, one line of settings.
 
-    With `from_picture` the request starts from a picture that it may lack.
+    With `from_picture` the request starts from a picture that it may lack, and so it may its control picture.
     """
     settings = {
         "Steps": str(request.num_inference_steps),
@@ -90,7 +90,7 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
         settings["Clip skip"] = str(request.clip_skip + 1)  # that web UI counts the layer that is used
     if request.guidance_interval != WHOLE:
         settings["Guidance interval"] = "-".join(f"{share:g}" for share in request.guidance_interval)
-    if request.control_image is not None:
+    if request.control_image is not None or request.controlnet:
         module, model = request.control_type, request.controlnet or "default"
         start, stop = request.control_interval
         settings["ControlNet 0"] = (

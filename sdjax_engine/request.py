@@ -106,6 +106,8 @@ class ControlType(StrEnum):
     SEGMENTS = "segments"
 
 
+MADE_OF_PICTURES = frozenset({ControlType.EDGES, ControlType.LINES, ControlType.TILE})
+"""The types of control pictures that are made of ordinary pictures first."""
 UNION_TYPES: Mapping[ControlType, int] = MappingProxyType(
     {
         ControlType.POSE: 0,

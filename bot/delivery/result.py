@@ -32,13 +32,13 @@ FAILURES: Mapping[str, str] = {
     "worker_died": "Painting crashed twice on this picture. Try other settings.",
     "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
     "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
-    "start_missing": "The picture to start from can no longer be read: send it again.",
-    "start_not_offered": "The picture to start from is gone, and this bot no longer paints with its "
+    "start_missing": "A picture given with this request can no longer be read: send it again.",
+    "start_not_offered": "A picture given with this request is gone, and this bot no longer paints with its "
     "model or size. Send the picture, or choose another.",
-    "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
-    "Send the picture, or choose another.",
-    "start_unfit": "The picture to start from is unfit for this channel: choose another.",
-    "start_known": "The picture to start from is blocked here, or almost identical to a blocked picture. "
+    "start_changed": "A picture given with this request is gone, and painting it again gives another one "
+    "now. Send the picture, or choose another.",
+    "start_unfit": "A picture given with this request is unfit for this channel: choose another.",
+    "start_known": "A picture given with this request is blocked here, or almost identical to a blocked one. "
     "Choose another.",
     "artifact_missing": "The picture's file is gone. Press Again to paint it again.",
     "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
@@ -296,7 +296,7 @@ def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
-    """Yield the other settings of a picture: its second pass, start picture and LoRAs."""
+    """Yield the other settings of a picture: its second pass, given pictures and LoRAs."""
     if (second := recipe.second_pass) is not None:
         yield texts.ngettext(
             "enlarged from {size}, strength {strength}, {count} step",
@@ -310,6 +310,12 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext("part of a picture repainted, strength {strength}", strength=strength)
     elif recipe.init_image is not None:
         yield texts.gettext("from a picture, strength {strength}", strength=strength)
+    if recipe.control_image is not None:
+        yield texts.gettext(
+            "composition kept ({type}), strength {strength}",
+            type=recipe.control_type,
+            strength=f"{recipe.control_strength:g}",
+        )
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
         yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))

@@ -23,6 +23,7 @@ from bot.domain.levels import Level
 from bot.domain.outbox import Due
 from sdjax_engine.request import (
     WHOLE,
+    ControlType,
     Lane,
     Lora,
     PictureScores,
@@ -36,7 +37,7 @@ from sdjax_engine.request import (
 
 MAX_VARIANTS = 9
 MASK = "mask_image"
-GIVEN = ("init_image", MASK)
+GIVEN = ("init_image", MASK, "control_image")
 """The pictures that a person gives: fields of a recipe, with names of files, and of a request, with bytes."""
 SHOWING = tuple(field for field in GIVEN if field != MASK)
 """The given pictures that show something, and are therefore judged; a mask only says where."""
@@ -86,7 +87,8 @@ class Recipe:
     """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
     With `variations`, all images have the same seed, and image i the last variation's seed + i.
-    `init_image` and `mask_image` name the files of the start picture and of its mask.
+    `init_image`, `mask_image` and `control_image` name files: of the start picture, of its mask, and of the
+    picture whose composition is kept, by the network `controlnet`.
     """
 
     prompt: str
@@ -108,6 +110,10 @@ class Recipe:
     second_pass: SecondPass | None = None
     guidance_interval: tuple[float, float] = WHOLE
     clip_skip: int = 0
+    control_image: str | None = None
+    controlnet: str = ""
+    control_type: ControlType = ControlType.EDGES
+    control_strength: float = 1.0
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -136,6 +142,9 @@ class Recipe:
             second_pass=self.second_pass,
             guidance_interval=self.guidance_interval,
             clip_skip=self.clip_skip,
+            controlnet=self.controlnet,
+            control_type=self.control_type,
+            control_strength=self.control_strength,
         )
 
     @property

@@ -71,6 +71,7 @@ FEATURES = (
     Feature(command=known.known_group, controls=known.CONTROLS),
     Feature(menu=use_recipe.use_recipe_menu, controls=use_recipe.CONTROLS),
     Feature(menu=paint_from.paint_from_menu, controls=paint_from.CONTROLS),
+    Feature(menu=paint_from.composition_menu),
     Feature(menu=made_by_ai.made_by_ai_menu),
     Feature(menu=report.report_menu, controls=report.CONTROLS),
     Feature(menu=whose.whose_menu),
@@ -108,9 +109,10 @@ def other_commands(hosts: str = "manage_events") -> list[Command | Group]:
     return [session.session_group(hosts) if each is session.session_group else each() for each in found]
 
 
-def menus() -> list[MessageMenu]:
-    """Return the commands in the menu of every message."""
-    return [feature.menu() for feature in FEATURES if feature.menu is not None]
+def menus(offers: Sequence[Offer]) -> list[MessageMenu]:
+    """Return the commands in the menu of every message; a composition is kept if a model has ControlNets."""
+    absent = () if imagine.control_types_of(offers) else (paint_from.composition_menu,)
+    return [each.menu() for each in FEATURES if each.menu is not None and each.menu not in absent]
 
 
 def new_tree(client: discord.Client, config: Config, offers: Sequence[Offer]) -> Tree:
@@ -135,7 +137,7 @@ def define(tree: Tree, config: Config, offers: Sequence[Offer]) -> None:
     for guild in guilds or everywhere:
         tree.clear_commands(guild=guild)
     keywords, hosts = bool(config.prompts.keywords_file), config.sessions.host_permission
-    for command in (*commands(offers, keywords=keywords, hosts=hosts), *menus()):
+    for command in (*commands(offers, keywords=keywords, hosts=hosts), *menus(offers)):
         if guilds:
             command.allowed_contexts = command.allowed_installs = None
         tree.add_command(command, guilds=guilds or MISSING)

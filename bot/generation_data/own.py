@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bot.domain.jobs import GIVEN
+from bot.domain.jobs import GIVEN, MASK
 from bot.generation_data.data import (
     GenerationData,
     NoGenerationData,
@@ -37,7 +37,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         raise NoGenerationData("generation_data_version")
     request: Mapping[str, Any] = found["request"]
     skipped = whole(request.get("clip_skip", 0))
-    started = any(name in request for name in GIVEN)
+    started = any(name in request for name in ("init_image", MASK))
     return GenerationData(
         tool=Tool.OWN,
         prompt=_text(request, "prompt"),

@@ -16,6 +16,8 @@ MISTAKES: Mapping[str, str] = {
         "“{value}” is neither a size, width x height, nor a shape such as 3:2: choose from {choices}."
     ),
     "strength_alone": "Strength is how much to change a picture: send that picture too.",
+    "control_alone": "Control type and strength say how to keep a composition: send its picture too.",
+    "control_type_missing": "Say what to keep of the control picture: choose a control type from {choices}.",
     "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
     "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",
     "picture_small": ("{what} is too small to start from: send a picture of at least {limit} pixels a side."),
@@ -101,7 +103,7 @@ MISTAKES: Mapping[str, str] = {
         "These alternatives make {value} prompts, and you may ask for {limit} at once: leave some out."
     ),
     "expansion_image": (
-        "With a picture to start from, one prompt is painted at a time: leave the alternatives in braces out."
+        "With a picture that you give, one prompt is painted at a time: leave the alternatives in braces out."
     ),
     "generation_data_none": (
         "This holds no generation data: copy all of the text that A1111, Civitai, ComfyUI or InvokeAI "
@@ -186,7 +188,7 @@ MISTAKES: Mapping[str, str] = {
     "policy_steps": "At most {limit} steps are allowed here: choose fewer.",
     "policy_variants": "At most {limit} pictures at once are allowed here: ask for fewer.",
     "policy_lora": "The LoRA {value} is not allowed here: leave it out. Allowed: {choices}.",
-    "policy_start_pictures": "Pictures may not start from another picture here: describe it in words.",
+    "policy_start_pictures": "Pictures may not be made from other pictures here: describe yours in words.",
     "policy_private_never": "Private results are not allowed here: ask for one that everyone sees.",
     "policy_private_always": "Results are private here: ask for a private one.",
     "publish_policy": "The policy here does not allow this picture: publish it in another channel.",
@@ -214,7 +216,7 @@ MISTAKES: Mapping[str, str] = {
     # the queue
     "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     # known pictures
-    "start_known": ("{what} is blocked here, or almost identical to a blocked picture: start from another."),
+    "start_known": "{what} is blocked here, or almost identical to a blocked picture: choose another.",
     "publish_known": (
         "Every picture of this result is blocked here, or almost identical to a blocked picture: "
         "publish another result."

@@ -37,7 +37,7 @@ async def asked(
     """Finish a job that starts from the upload, or that repeats the job `of`; return its id."""
     where = replace(origin(number), user_id=user_id)
     if of is None:
-        job = await store.jobs.enqueue(recipe(init_image=UPLOAD), where)
+        job = await store.jobs.enqueue(recipe(control_image=UPLOAD, controlnet="canny"), where)
     else:
         job = await store.jobs.enqueue(NextOf(job_id=of), where)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)

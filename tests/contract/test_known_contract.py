@@ -127,6 +127,17 @@ async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_p
     assert [match.is_given for match in await store.known.whose(HERE, DOG, limit=5)] == [False]
 
 
+async def test_a_sent_control_picture_is_found_beside_the_start_picture(store: Store) -> None:
+    await store.jobs.enqueue(recipe(init_image="aa/start.png", control_image="cc/control.png"), asked(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    hashes = Hashes(result=CAT ^ DOG, given={"aa/start.png": CAT, "cc/control.png": DOG})
+    job = await store.leases.complete(claim, artifact=None, seconds=1.0, hashes=hashes)
+    for number in (CAT, DOG):
+        found = await store.known.whose(HERE, number, limit=5)
+        assert [(match.job.id, match.is_given) for match in found] == [(job.id, True)]
+    assert [match.is_given for match in await store.known.of_job(HERE, job.id)] == [False]
+
+
 async def test_hashes_go_with_the_job_and_a_stale_lease_leaves_none(store: Store) -> None:
     job = await painted(store, asked(1), Hashes(result=CAT))
     await store.jobs.enqueue(recipe(), asked(2))

@@ -6,14 +6,21 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL
 
-from bot.domain.jobs import Recipe
+from bot.domain.jobs import GIVEN, Recipe
 from bot.store import Store
 from bot.store.tables.queue import jobs
-from sdjax_engine.request import Lora
+from sdjax_engine.request import ControlType, Lora
 
-PICTURE, MASK = "aa/picture.png", "bb/mask.png"
+PICTURE, MASK, CONTROL = "aa/picture.png", "bb/mask.png", "cc/control.png"
 STARTED = recipe(
-    init_image=PICTURE, mask_image=MASK, strength=0.5, loras=(Lora(name="ink"), Lora(name="fog", weight=0.4))
+    init_image=PICTURE,
+    mask_image=MASK,
+    strength=0.5,
+    loras=(Lora(name="ink"), Lora(name="fog", weight=0.4)),
+    control_image=CONTROL,
+    controlnet="canny",
+    control_type=ControlType.LINES,
+    control_strength=0.7,
 )
 
 
@@ -33,7 +40,10 @@ async def test_the_recipe_comes_back_as_it_was_given(store: Store) -> None:
 async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: Store) -> None:
     await store.jobs.enqueue(STARTED, origin(1))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    assert (claim.given, claim.steps) == ({"init_image": PICTURE, "mask_image": MASK}, 10)
+    assert (claim.given, claim.steps) == (STARTED.given, 10)
+    assert claim.given == {"init_image": PICTURE, "mask_image": MASK, "control_image": CONTROL}
+    asked = claim.request
+    assert (asked.controlnet, asked.control_type, asked.control_strength) == ("canny", "lines", 0.7)
     assert (claim.request.strength, claim.request.loras) == (0.5, STARTED.loras)
     job = await store.leases.complete(claim, artifact="cc/done.png", seconds=2.0)
     assert job.images[0].step == 10
@@ -50,7 +60,7 @@ async def test_half_the_steps_move_the_queue_half_as_far(store: Store) -> None:
 
 async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) -> None:
     job = await store.jobs.enqueue(RECIPE, origin(1))
-    known = ("init_image", "mask_image", "strength", "loras")
+    known = ("strength", "loras", "controlnet", "control_type", "control_strength", *GIVEN)
     async with store.shared.database.write() as connection:
         stored = await connection.scalar(sa.select(jobs.c.recipe))
         earlier = {name: value for name, value in stored.items() if name not in known}
@@ -60,7 +70,10 @@ async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) ->
 
 async def test_the_start_picture_is_deleted_with_its_result(store: Store) -> None:
     job_id = await painted(store, STARTED, interaction=1, artifact="cc/done.png")
-    assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {PICTURE, MASK, "cc/done.png"}
+    assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {
+        *(PICTURE, MASK, CONTROL),
+        "cc/done.png",
+    }
     assert await store.deliveries.delete_result(job_id, user_id=None) == []
 
 

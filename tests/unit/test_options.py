@@ -12,6 +12,7 @@ from recipes import recipe
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
+from bot.front.answers.answers import sentence_for
 from bot.front.recipes.options import (
     MAX_CHOICE,
     MAX_CHOICES,
@@ -24,6 +25,7 @@ from bot.front.recipes.options import (
     lora_choices,
     may_expand,
     parse,
+    parse_by_any,
     parse_loras,
     random_seed,
     size_choices,
@@ -31,7 +33,7 @@ from bot.front.recipes.options import (
 )
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler
+from sdjax_engine.request import MAX_SEED, ControlType, Lora, Offer, Sampler
 
 SMALL = Offer(
     model="small",
@@ -385,6 +387,68 @@ def test_the_strength_is_given_or_follows_from_the_mask() -> None:
     assert started(asked, mask="bb/mask.png").mask_image == "bb/mask.png"
     assert started(replace(asked, strength=0.2), mask="bb/mask.png").strength == 0.2
     assert started(replace(asked, strength=0.0)).strength == 0.0
+
+
+ENGLISH = Texts.for_locale("en")
+CONTROLLED = replace(
+    SMALL,
+    controlnets=("canny", "union"),
+    control_types=((ControlType.EDGES, "canny"), (ControlType.POSE, "union"), (ControlType.TILE, "union")),
+)
+
+
+def test_a_control_picture_is_for_the_network_of_its_type() -> None:
+    asked = Asked(prompt="a boat", control=True, control_type="canny", control_strength=0.6)
+    recipe = parse(asked, [CONTROLLED])
+    assert (recipe.controlnet, recipe.control_type, recipe.control_strength) == ("canny", "edges", 0.6)
+    assert parse(replace(asked, control_type=" Pose"), [CONTROLLED]).controlnet == "union"
+    one = replace(CONTROLLED, control_types=((ControlType.TILE, "union"),))
+    alone = parse(replace(asked, control_type=None, control_strength=None), [one])  # its only type
+    assert (alone.controlnet, alone.control_type, alone.control_strength) == ("union", "tile", 1.0)
+    picked = parse_by_any(asked, [replace(SMALL, model="plain"), CONTROLLED])  # the model that takes it
+    assert picked.model == CONTROLLED.model
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"control_type": "edges"}, "send its picture too"),
+        ({"control_strength": 0.5}, "send its picture too"),
+        ({"control": True}, "choose a control type from edges, pose, tile."),
+        ({"control": True, "control_type": "depth"}, "of the type depth: choose from edges, pose, tile."),
+        ({"control": True, "control_type": "smell"}, "of the type smell: choose from edges, pose, tile."),
+        ({"control": True, "control_type": "pose", "control_strength": 2.5}, "A control strength of 2.5"),
+    ],
+)
+def test_what_is_wrong_with_a_control_picture_is_one_sentence(typed: dict[str, Any], said: str) -> None:
+    with pytest.raises((InvalidRequest, UserMistake)) as wrong:
+        parse(Asked(prompt="a boat", **typed), [CONTROLLED])
+    assert not isinstance(wrong.value, SeveralMistakes)
+    assert said in sentence_for(wrong.value, ENGLISH)
+    with pytest.raises(InvalidRequest, match="has no ControlNets: leave the control picture out"):
+        parse(Asked(prompt="a boat", control=True, control_type="edges"), [SMALL])
+
+
+def test_the_mistakes_of_control_and_of_others_are_said_together() -> None:
+    with pytest.raises(SeveralMistakes) as wrong:
+        parse(Asked(prompt="a boat", steps=999, control=True), [CONTROLLED])
+    said = [sentence_for(each, ENGLISH) for each in wrong.value.mistakes]
+    assert len(said) == 2
+    assert "999 steps" in said[0]
+    assert "choose a control type" in said[1]
+
+
+def test_a_control_picture_alone_decides_the_shape_and_a_start_picture_comes_first() -> None:
+    asked = Asked(prompt="a boat", control=True, control_type="edges")
+    names, sizes = {"control_image": "cc/c.png"}, {"control_image": (900, 600)}
+    recipe = with_given(parse(asked, [CONTROLLED]), asked, CONTROLLED, names=names, sizes=sizes)
+    assert (recipe.control_image, recipe.init_image, recipe.strength) == ("cc/c.png", None, 1.0)
+    assert (recipe.width, recipe.height) == (192, 128)
+    both = replace(asked, image=True)
+    names, sizes = names | {"init_image": "aa/a.png"}, sizes | {"init_image": (600, 900)}
+    recipe = with_given(parse(both, [CONTROLLED]), both, CONTROLLED, names=names, sizes=sizes)
+    assert (recipe.given, recipe.strength) == (names, 0.75)
+    assert (recipe.width, recipe.height) == (128, 192)
 
 
 def test_a_sampler_that_does_not_suit_the_model_is_refused_before_anything_is_queued() -> None:

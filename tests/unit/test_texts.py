@@ -23,9 +23,16 @@ from bot.front.features import commands, menus
 from bot.texts.catalogue import LANGUAGES, Texts
 from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
+from sdjax_engine.request import SAMPLER_NAMES, ControlType, Sampler, parse_sampler
 
-OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)), most_skipped=3)
+OFFER = replace(
+    Config().models[0].offer,
+    loras=("ink",),
+    sizes=((64, 64), (128, 128)),
+    most_skipped=3,
+    controlnets=("net",),
+    control_types=tuple((kind, "net") for kind in ControlType),
+)
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only
 METHODS = [("**.py", "python"), ("page/templates/**.html", "jinja2")]
@@ -60,7 +67,7 @@ def said_by_the_code() -> Iterator[str]:
             assert isinstance(command, Command)
             yield command.name
             yield from (parameter.name for parameter in command.parameters)
-    yield from (menu.name for menu in menus())
+    yield from (menu.name for menu in menus([OFFER]))
     yield from MISTAKES.values()
     yield from result.FAILURES.values()
     yield from render.TROUBLES.values()

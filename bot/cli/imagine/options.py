@@ -143,6 +143,10 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         loras=tuple((loras | {lora.name: lora for lora in tagged}).values()),
         guidance_interval=offer.guidance_interval,
         clip_skip=offer.clip_skip,
+        control_image=str(options.control) if options.control else None,
+        controlnet=next(iter(net_of(options)), ""),
+        control_type=ControlType(options.control_type) if options.control else ControlType.EDGES,
+        control_strength=options.control_strength if options.control else 1.0,
     )
     if options.enlarge:
         larger_width, larger_height = options.enlarge

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.cli.imagine.options import Options, net_of, recipe_of, spec_and_offer
+from bot.cli.imagine.options import Options, recipe_of, spec_and_offer
 from bot.delivery.pictures import combine
 from bot.domain.errors import PictureUnsigned
 from bot.domain.jobs import Recipe
@@ -20,7 +20,7 @@ from bot.provenance.signing import Signing
 from sdjax_engine.config import Dtype, EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import ControlType, Image, Progress, Request
+from sdjax_engine.request import Image, Progress, Request
 
 MAX_FILE_NUMBER = 10_000
 OnSteps = Callable[[int, int], None]
@@ -112,22 +112,17 @@ def imagine(
 def _with_pictures(request: Request, options: Options) -> Request:
     files = options.image, options.mask, options.control
     init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
+    given: dict[str, Any] = {
+        "init_image": init_image,
+        "mask_image": mask_image,
+        "control_image": control_image,
+    }
     references = tuple(file.read_bytes() for file in options.references)
-    request = replace(request, init_image=init_image, mask_image=mask_image, references=references)
-    if options.image_prompt is not None:
-        strength = options.image_prompt_strength
-        request = replace(
-            request, image_prompt=options.image_prompt.read_bytes(), image_prompt_strength=strength
-        )
-    if control_image is None:
+    request = replace(request, **given, references=references)
+    if options.image_prompt is None:
         return request
-    return replace(
-        request,
-        control_image=control_image,
-        controlnet=next(iter(net_of(options))),
-        control_type=ControlType(options.control_type),
-        control_strength=options.control_strength,
-    )
+    strength = options.image_prompt_strength
+    return replace(request, image_prompt=options.image_prompt.read_bytes(), image_prompt_strength=strength)
 
 
 def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:

@@ -21,9 +21,9 @@ from bot.domain.jobs import MAX_VARIANTS
 from bot.front.answers.answers import FORM_READ_SECONDS, MAX_PAGE, page, page_lines, say
 from bot.front.answers.controls import Button
 from bot.front.answers.permissions import server_rights
-from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.imagine import control_types_of, imagine_options, samplers_of
 from bot.front.commands.made_by_ai import made_by_ai_menu
-from bot.front.commands.paint_from import paint_from_menu
+from bot.front.commands.paint_from import composition_menu, paint_from_menu
 from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.wildcard import wildcard_group
@@ -215,7 +215,7 @@ def _help_with(
             *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
             _heading(texts.gettext("Other commands")),
             *commands,
-            *_after_words(texts, names),
+            *_after_words(offers, texts, names),
         ]
     )
 
@@ -307,7 +307,11 @@ def _command_lines(commands: Commands, texts: Texts, names: Texts) -> Iterator[s
         yield texts.line(f"{texts.isolated(f'**/{name}**')} {described}", mark="- ")
 
 
-def _after_words(texts: Texts, names: Texts) -> list[str]:
+def _after_words(offers: Sequence[Offer], texts: Texts, names: Texts) -> list[str]:
+    composition = texts.gettext(
+        "**{composition}** in the same menu keeps the composition of a picture.",
+        composition=names.pgettext("name", composition_menu().name),
+    )
     return [
         texts.gettext(
             "In the menu of any message, under **Apps**: **{recipe}** opens a form with the settings of "
@@ -315,6 +319,7 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             recipe=names.pgettext("name", use_recipe_menu().name),
             picture=names.pgettext("name", paint_from_menu().name),
         ),
+        *([composition] if control_types_of(offers) else []),
         texts.gettext(
             "**{made_by_ai}** in the same menu says which marks of AI a picture has. The marks say that the "
             "bot's pictures are AI-generated: people who use the bot may not remove the marks.",

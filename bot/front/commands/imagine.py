@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,16 +41,29 @@ from bot.front.uploads.messages import PICTURES, SentFile
 from bot.texts.markup import shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
+    MAX_CONTROL_STRENGTH,
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
     MAX_SEED,
     SAMPLER_NAMES,
+    ControlType,
     Offer,
     Sampler,
 )
 
 SHOWN_FLAG = 40
-IMAGE, MASK = "image", "mask"  # the options that take a file
+CONTROL_NAMES: Mapping[ControlType, locale_str] = {
+    ControlType.EDGES: locale_str("Its edges", words=True),
+    ControlType.LINES: locale_str("Its lines", words=True),
+    ControlType.TILE: locale_str("All but its details", words=True),
+    ControlType.PICTURE: locale_str("It is a control picture", words=True),
+    ControlType.POSE: locale_str("It is a pose", words=True),
+    ControlType.DEPTH: locale_str("It is a depth map", words=True),
+    ControlType.SCRIBBLE: locale_str("It is a scribble", words=True),
+    ControlType.NORMAL: locale_str("It is a normal map", words=True),
+    ControlType.SEGMENTS: locale_str("It is a map of segments", words=True),
+}
+IMAGE, MASK, CONTROL = "image", "mask", "control"  # the options that take a file
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
@@ -70,6 +83,8 @@ def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Comma
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
+    if kinds := control_types_of(offers):
+        options += _control_options(kinds)
     if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
         options.append(_hires_option())
     most_skipped = max(offer.most_skipped for offer in offers)
@@ -182,6 +197,34 @@ def _start_options() -> list[Option]:
     ]
 
 
+def control_types_of(offers: Sequence[Offer]) -> list[ControlType]:
+    """Return the types of control pictures that some model takes."""
+    offered = {kind for offer in offers for kind, _ in offer.control_types}
+    return [kind for kind in ControlType if kind in offered]
+
+
+def _control_options(kinds: Sequence[ControlType]) -> list[Option]:
+    return [
+        Option(
+            name=CONTROL,
+            description=locale_str("A picture whose composition is kept."),
+            kind=Attachment,
+            file_types=PICTURES,
+        ),
+        Option(
+            name="control_type",
+            description=locale_str("What to keep of that picture, or what it shows already."),
+            kind=str,
+            choices=[(CONTROL_NAMES[kind], kind.value) for kind in kinds],
+        ),
+        Option(
+            name="control_strength",
+            description=locale_str("How closely to keep the composition: not at all at 0, usually 1."),
+            kind=Range[float, 0.0, MAX_CONTROL_STRENGTH],
+        ),
+    ]
+
+
 def _hires_option() -> Option:
     return Option(
         name="hires",
@@ -241,6 +284,7 @@ async def _refuse(
     private: bool = False,
     image: Attachment | None = None,
     mask: Attachment | None = None,
+    control: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Answer the error with a button that opens a form with all that was typed, without files.
@@ -257,8 +301,8 @@ async def _refuse(
         await show_words(request, asked.prompt, asked.negative_prompt or "", text or "")
         return
     below = ""
-    if image or mask:
-        asked = replace(asked, strength=None)
+    if image or mask or control:
+        asked = replace(asked, strength=None, control_type=None, control_strength=None)
         command = "/" + names.pgettext("name", "imagine")
         below = texts.gettext("The picture is not kept: send it again with {command}.", command=command)
     if text is None:
@@ -281,16 +325,21 @@ async def ask(
     private: bool = False,
     image: Attachment | None = None,
     mask: Attachment | None = None,
+    control: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Check the options, before the acknowledgement; then queue the job."""
     services = request.services
     text = typed.pop(RECIPE, None)
-    asked = Asked(**typed, image=image is not None, mask=mask is not None)
+    asked = Asked(**typed, image=image is not None, mask=mask is not None, control=control is not None)
     pasted = None if text is None else filled_from(asked, text, services.offers)
     asked = asked if pasted is None else pasted.asked
     recipe = parse_by_any(asked, services.offers)
-    given = Given(init_image=_sent(image, IMAGE, request), mask_image=_sent(mask, MASK, request))
+    given = Given(
+        init_image=_sent(image, IMAGE, request),
+        mask_image=_sent(mask, MASK, request),
+        control_image=_sent(control, CONTROL, request),
+    )
     check_lengths(request, given)
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
     if expands and await ask_permutations(request, asked, private=private):

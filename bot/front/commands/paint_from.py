@@ -1,8 +1,13 @@
-"""“Paint from this picture” in the menu of a message: a form whose job starts from one of its pictures."""
+"""“Paint from this picture” and “Keep this composition” in the menu of a message.
+
+Each opens a form; the job starts from a picture of the message, or keeps its composition.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import discord
@@ -14,7 +19,7 @@ from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.front.answers.answers import open_form
 from bot.front.answers.controls import Form
 from bot.front.answers.modals import choice_field, modal
-from bot.front.commands.imagine import filled, hint
+from bot.front.commands.imagine import CONTROL_NAMES, control_types_of, filled, hint
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.recipes.options import Asked, may_expand, parse_by_any, reported_with
 from bot.front.recipes.settings_line import settings_in
@@ -34,18 +39,45 @@ from bot.front.uploads.messages import (
     pictures_of_job,
     result_of,
 )
+from sdjax_engine.errors import InvalidRequest
 
 NAME = "Paint from this picture"
-FORM, PICTURE = "start", "picture"
+COMPOSITION = "Keep this composition"
+FORM, COMPOSITION_FORM, PICTURE = "start", "composition", "picture"
+KIND = "control_type"
 
 
 def paint_from_menu() -> MessageMenu:
-    """The command."""
+    """The command whose pictures start from one of the message."""
     return make_menu(name=locale_str(NAME), run=paint_from)
+
+
+def composition_menu() -> MessageMenu:
+    """The command whose pictures keep the composition of one of the message, by a ControlNet."""
+    return make_menu(name=locale_str(COMPOSITION), run=keep_composition)
 
 
 async def paint_from(request: Request, message: discord.Message) -> None:
     """Open the form; raises UserMistake `message_no_picture`, and where the person is blocked."""
+    await _open(request, message, (NAME, FORM), mask_field(request.texts))
+
+
+async def keep_composition(request: Request, message: discord.Message) -> None:
+    """Open the form; raises as `paint_from`, and InvalidRequest where no model has a ControlNet now."""
+    texts, offers = request.texts, request.services.offers
+    kinds = control_types_of(offers)
+    if not kinds:
+        raise InvalidRequest("no_controlnets", model=offers[0].model)
+    names = [texts.gettext(CONTROL_NAMES[kind].message) for kind in kinds]
+    values = [kind.value for kind in kinds]
+    choice = choice_field(texts.gettext("What to keep of the picture"), KIND, names, values=values)
+    await _open(request, message, (COMPOSITION, COMPOSITION_FORM), choice)
+
+
+async def _open(
+    request: Request, message: discord.Message, named: tuple[str, str], last: discord.ui.Item[Any]
+) -> None:
+    """Open the form of a menu and an id, with the fields of a recipe and the `last` one."""
     async with in_time():
         (await request.standing()).check_paints()
         offered = await _offered(request, message)
@@ -54,14 +86,14 @@ async def paint_from(request: Request, message: discord.Message) -> None:
     first = offered.pictures[0]
     if len(offered.pictures) == 1 and first.size is not None:
         request.services.attachments.check(first.size, what=first.what)
-    texts = request.texts
+    texts, (name, form) = request.texts, named
     key = request.services.kept_pictures.keep(offered, user_id=request.person.id)
     choice: list[discord.ui.Item[Any]] = []
     if len(offered.pictures) > 1:
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
     fields = recipe_fields(texts, about=as_in_imagine(request))
-    title = request.names.pgettext("name", NAME)
-    await open_form(request, modal(title, f"{FORM}:{key}", *choice, *fields, mask_field(texts)))
+    title = request.names.pgettext("name", name)
+    await open_form(request, modal(title, f"{form}:{key}", *choice, *fields, last))
 
 
 async def _offered(request: Request, message: discord.Message) -> MessagePictures:
@@ -75,17 +107,31 @@ async def _offered(request: Request, message: discord.Message) -> MessagePicture
     return MessagePictures(pictures=pictures, private=private, job_id=job_id, message_id=message.id)
 
 
-async def start(
+async def start(request: Request, kept: str, *, mask: SentFile | None = None, **filled: Any) -> None:
+    """Queue a job that starts from the chosen picture."""
+    await _paint(request, kept, "init_image", Given(mask_image=mask), **filled)
+
+
+async def keep(request: Request, kept: str, *, control_type: str = "", **filled: Any) -> None:
+    """Queue a job that keeps the composition of the chosen picture; a type in its settings counts first."""
+    await _paint(
+        request, kept, "control_image", Given(), chosen={KIND: control_type} if control_type else {}, **filled
+    )
+
+
+async def _paint(
     request: Request,
     kept: str,
+    field: str,
+    given: Given,
     *,
     prompt: str,
     negative_prompt: str = "",
     settings: str = "",
     picture: str = "0",
-    mask: SentFile | None = None,
+    chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Queue a job that starts from the chosen picture."""
+    """Queue a job whose given picture `field` is the chosen one."""
     offered = request.services.kept_pictures.find(kept, user_id=request.person.id)
     if not picture.isdecimal() or int(picture) >= len(offered.pictures):
         raise UserMistake("form_forgotten")
@@ -93,16 +139,20 @@ async def start(
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt or None,
-        **typed,
-        image=True,
-        mask=mask is not None,
+        **{**chosen, **typed},
+        image=field == "init_image",
+        mask=given.mask_image is not None,
+        control=field == "control_image",
     )
     with reported_with(wrong):
         recipe = parse_by_any(asked, request.services.offers)
     if may_expand(prompt) and read_phrase(prompt).count > 1:
         raise UserMistake("expansion_image")
-    chosen = offered.pictures[int(picture)]
-    job, unsuitable = await _queued(request, offered, chosen, asked, recipe, mask=mask)
+    one = offered.pictures[int(picture)]
+    files: dict[str, Any] = {} if offered.job_id else {field: one.sent}
+    job, unsuitable = await _queued(
+        request, offered, one, asked, recipe=recipe, field=field, given=replace(given, **files)
+    )
     await announce(request, job)
     if unsuitable:
         await name_left_out(request, unsuitable)
@@ -114,21 +164,24 @@ async def _queued(
     offered: MessagePictures,
     picture: MessagePicture,
     asked: Asked,
-    recipe: Recipe,
     *,
-    mask: SentFile | None,
+    recipe: Recipe,
+    field: str,
+    given: Given,
 ) -> tuple[Job, list[str]]:
-    """Return the stored job, and the preferences that do not suit it."""
+    """Return the stored job, and the preferences that do not suit it.
+
+    `field` is what the picture is given as; `given` lacks a picture of a job.
+    """
     parent = _parent(request, offered, picture) if offered.job_id else None
-    image = None if offered.job_id else picture.sent
-    given = Given(init_image=image, mask_image=mask)
     check_lengths(request, given)
     origin = await accept(request, private=offered.private, files=given.files, parent=parent)
     if given.sent:
         await check_caps(request, origin, recipe)
     asked, recipe, unsuitable = await filled(request, asked, recipe)
-    if image is None:
-        given = replace(given, init_image=await _of_job(request, offered, picture))
+    if offered.job_id:
+        mine: dict[str, Any] = {field: await _of_job(request, offered, picture)}
+        given = replace(given, **mine)
     with of_message(picture.what):
         async with made_with(request, recipe, asked, given) as made:
             return await enqueue(request, made, origin), unsuitable
@@ -153,4 +206,7 @@ def _parent(request: Request, offered: MessagePictures, picture: MessagePicture)
     )
 
 
-CONTROLS = (Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start),)
+CONTROLS = (
+    Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start),
+    Form(template=rf"{COMPOSITION_FORM}:(?P<kept>[0-9a-f]+)", act=keep),
+)

@@ -221,7 +221,7 @@ def _certainty(match: Match, texts: Texts, *, certain: bool) -> str:
 def _parts(match: Match, texts: Texts, *, certain: bool) -> Iterator[str]:
     member = who(match.job.origin.user_id, texts)
     if match.is_given:
-        yield texts.gettext("{member} sent it to start from", member=member)
+        yield texts.gettext("{member} sent it with a request", member=member)
     else:
         yield texts.gettext(
             "{member} asked for it, as picture {number}", member=member, number=match.index + 1

@@ -14,17 +14,26 @@ from typing import Any, Final
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.expansion import SIGNS
-from bot.domain.jobs import MASK, MAX_VARIANTS, SHOWING, Recipe
+from bot.domain.jobs import MASK, MAX_VARIANTS, Recipe
 from bot.domain.sizes import nearest_size
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.texts.markup import tidy
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, parse_sampler, same_shape
+from sdjax_engine.request import (
+    MAX_LORA_WEIGHT,
+    MAX_SEED,
+    ControlType,
+    Lora,
+    Offer,
+    SecondPass,
+    parse_sampler,
+    same_shape,
+)
 
 LORA = "lora"
 CHECKED = (
     *("model", "size", "variants", "steps", "guidance", "clip_skip", "sampler", "seed", "strength"),
-    *("lora", "hires", "negative_prompt", "prompt"),
+    *("lora", "hires", "control_type", "control_strength", "negative_prompt", "prompt"),
 )
 """The options that can be wrong; the model comes first, because the others depend on it."""
 MOST_MISTAKES = 5  # of one message; a sentence has up to 300 characters
@@ -32,6 +41,7 @@ RANDOM_SEED = -1  # in A1111
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that an error quotes
+SHAPING = ("init_image", "control_image")  # the given pictures that decide the size, the first that is there
 PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
 HIRES_STRENGTH = 0.5  # of a second pass, when none is given
@@ -42,6 +52,15 @@ COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21
 _FLAG: Final = re.compile(r"(?<!\S)(?:--|—|–)([A-Za-z]{1,12})\b((?:[ =]+(?!--|—|–)[^\s,]+)?)")
 _NUMBER: Final = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})(?:e-[0-9]{1,3})?")
 
+CONTROL_ALIASES: Final = MappingProxyType(
+    {
+        "canny": ControlType.EDGES,
+        "lineart": ControlType.LINES,
+        "openpose": ControlType.POSE,
+        "seg": ControlType.SEGMENTS,
+    }
+)
+"""Other names of types of control pictures."""
 OPTION_OF_FLAG: Final = MappingProxyType(
     {
         "ar": "size",
@@ -78,7 +97,8 @@ ORDER = ("model", "size", "steps", "guidance", "clip_skip", "sampler", "lora", "
 class Asked:
     """The options as they were typed, unchecked; None for an option that was left out.
 
-    `clip_skip` is 1 where no layer of CLIP is left out. `image` and `mask` say whether those files were sent.
+    `clip_skip` is 1 where no layer of CLIP is left out. `image`, `mask` and `control` say whether those files
+    were sent.
     """
 
     prompt: str
@@ -95,8 +115,16 @@ class Asked:
     lora: str | None = None
     style: str | None = None
     hires: str | None = None
+    control_type: str | None = None
+    control_strength: float | None = None
     image: bool = False
     mask: bool = False
+    control: bool = False
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether a given picture decides the size: no size is typed."""
+        return self.size is None and (self.image or self.control)
 
 
 def may_expand(prompt: str) -> bool:
@@ -145,10 +173,12 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
 def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Exception]:
     """Yield the mistake of each option that does not suit those before it that do."""
     good = Asked(prompt="picture", image=asked.image)
-    for name in CHECKED:
+    typeless = asked.control and asked.control_type is None
+    for name in (*CHECKED, *(["control"] if typeless else [])):
         if getattr(asked, name) is None:
             continue
-        tried = replace(good, **{name: getattr(asked, name)})
+        given = {"control": asked.control} if name.startswith("control") else {}
+        tried = replace(good, **{name: getattr(asked, name)} | given)
         try:
             _parse(tried, offers)
         except (InvalidRequest, UserMistake) as error:
@@ -191,11 +221,47 @@ def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int]
         style=asked.style or "",
         guidance_interval=offer.guidance_interval,
         clip_skip=offer.clip_skip if asked.clip_skip is None else asked.clip_skip - 1,
+        **_control(asked, offer),
     )
-    if asked.size is not None or not asked.image:  # else the start picture gives the size
+    if not asked.is_shaped:
         recipe = with_second_pass(recipe, asked, offer)
     offer.check(recipe.request(0))
     return recipe
+
+
+def _control(asked: Asked, offer: Offer) -> dict[str, Any]:
+    """Return the values of a recipe for its control picture, which `with_given` names; none without one.
+
+    Raises UserMistake `control_alone` and `control_type_missing`, and InvalidRequest.
+    """
+    if not asked.control:
+        if asked.control_type is not None or asked.control_strength is not None:
+            raise UserMistake("control_alone")
+        return {}
+    kinds = [kind for kind, _ in offer.control_types]
+    if asked.control_type is not None:
+        kind = parse_control_type(asked.control_type, offer)
+    elif len(kinds) > 1:
+        raise UserMistake("control_type_missing", choices=", ".join(kinds))
+    else:
+        kind = kinds[0] if kinds else ControlType.EDGES
+    strength = 1.0 if asked.control_strength is None else float(asked.control_strength)
+    return {"controlnet": offer.controlnet_of(kind), "control_type": kind, "control_strength": strength}
+
+
+def parse_control_type(text: str, offer: Offer) -> ControlType:
+    """Return the type of a control picture by its name, or by that of the reference's detectors.
+
+    Raises InvalidRequest for a type that there is not.
+    """
+    typed = text.strip().casefold()
+    if not offer.controlnets:
+        raise InvalidRequest("no_controlnets", model=offer.model)
+    try:
+        return CONTROL_ALIASES.get(typed) or ControlType(typed)
+    except ValueError:
+        choices = ", ".join(kind for kind, _ in offer.control_types)
+        raise InvalidRequest("control_type", value=echo(text), model=offer.model, choices=choices) from None
 
 
 def parse_by_any(asked: Asked, offers: Sequence[Offer]) -> Recipe:
@@ -310,13 +376,13 @@ def with_given(
 ) -> Recipe:
     """Return `recipe` with the given pictures, whose files and sizes (width, height) are by field of `GIVEN`.
 
-    Without a size, the offered size nearest in shape to the first picture is used. Without a strength that
+    Without a size, the offered size nearest in shape to a picture of SHAPING is used. Without a strength that
     of a start picture is 0.75, or 1 with a mask.
     """
-    size = next((sizes[field] for field in SHOWING if field in sizes), None)
-    if size is None:
-        return recipe
-    width, height = nearest_size(size, offer) if asked.size is None else (recipe.width, recipe.height)
+    width, height = recipe.width, recipe.height
+    shape = next((sizes[field] for field in SHAPING if field in sizes), None)
+    if shape is not None and asked.size is None:
+        width, height = nearest_size(shape, offer)
     strength = recipe.strength
     if asked.strength is None and "init_image" in names:
         strength = WHOLLY if MASK in names else PICTURE_STRENGTH

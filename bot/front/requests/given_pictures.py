@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import hash_of_file
@@ -16,14 +17,14 @@ from bot.domain.jobs import MASK, SHOWING, Recipe
 from bot.files import KeptFile
 from bot.front.recipes.options import Asked, find_offer, with_given
 from bot.front.services.request import Request, Services, patiently
-from bot.front.uploads.attachments import Attachments, Turn
+from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.messages import SentFile
-from bot.front.uploads.untrusted_picture import Picture
 from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MADE_OF_PICTURES
 
 log = logging.getLogger(__name__)
 
-START = "init_image"
+START, CONTROL = "init_image", "control_image"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class Given:
 
     init_image: SentFile | KeptPicture | None = None
     mask_image: SentFile | KeptPicture | None = None
+    control_image: SentFile | KeptPicture | None = None
 
     @property
     def sent(self) -> dict[str, SentFile]:
@@ -84,7 +86,8 @@ async def made_with(request: Request, recipe: Recipe, asked: Asked, given: Given
     blocked here, and InvalidRequest.
     """
     services, kept = request.services, dict[str, KeptFile]()
-    pictures = await _cleaned(request, given) if given.sent else {}
+    background = "white" if recipe.control_type in MADE_OF_PICTURES else "black"
+    pictures = await _cleaned(request, given, background=background) if given.sent else {}
     sizes = {field: file.size for field, file in given.kept.items()}
     sizes |= {field: picture.size for field, picture in pictures.items() if picture.size is not None}
     try:
@@ -115,24 +118,33 @@ class _Cleaned:
     size: tuple[int, int] | None = None
 
 
-async def _cleaned(request: Request, given: Given) -> dict[str, _Cleaned]:
-    """Return the files that were sent, cleaned, by field; raises UserMistake and InvalidRequest."""
+async def _cleaned(request: Request, given: Given, *, background: str) -> dict[str, _Cleaned]:
+    """Return the files that were sent, cleaned, by field; raises UserMistake and InvalidRequest.
+
+    `background` is the colour of a control picture's transparent pixels.
+    """
     found: dict[str, _Cleaned] = {}
     async with request.services.attachments.turn(request.sender) as turn:
         for field, file in given.sent.items():
-            found |= await _fetch(request.services.attachments, field, file, turn)
+            how = {"what": file.what, "turn": turn}
+            found |= await _fetch(request.services.attachments, field, file.address, background, **how)
     for field in SHOWING:
         if field in given.sent:
             await refuse_blocked(request, found[field].png, what=given.sent[field].what)
     return found
 
 
-async def _fetch(attachments: Attachments, field: str, file: SentFile, turn: Turn) -> Mapping[str, _Cleaned]:
-    """Return a file that was sent as the picture of a field; a start picture may have its mask with it."""
+async def _fetch(
+    attachments: Attachments, field: str, address: str, background: str, **how: Any
+) -> Mapping[str, _Cleaned]:
+    """Return the file at an address as the picture of a field; a start picture may have its mask with it."""
     if field == MASK:
-        return {field: _Cleaned(png=await attachments.mask(file.address, what=file.what, turn=turn))}
-    fetch = attachments.start if field == START else attachments.picture
-    picture: Picture = await fetch(file.address, what=file.what, turn=turn)
+        return {field: _Cleaned(png=await attachments.mask(address, **how))}
+    if field == START:
+        picture = await attachments.start(address, **how)
+    else:
+        behind = background if field == CONTROL else "white"
+        picture = await attachments.picture(address, background=behind, **how)
     found = {field: _Cleaned(png=picture.png, size=(picture.width, picture.height))}
     if field == START and picture.mask is not None:
         found[MASK] = _Cleaned(png=picture.mask)

@@ -48,12 +48,12 @@ async def ask_permutations(request: Request, asked: Asked, *, private: bool) -> 
     """Open the form with the number of prompts and what they cost; return False for one prompt only.
 
     Raises UserMistake `expansion_many` for more prompts than the person may ask for at once,
-    `expansion_image` for a request that starts from a picture, and where the person is blocked.
+    `expansion_image` for a request with a given picture, and where the person is blocked.
     """
     phrase = read_few(asked.prompt, most=_most(request))
     if phrase.count == 1:
         return False
-    if asked.image:
+    if asked.image or asked.control:
         raise UserMistake("expansion_image")
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):

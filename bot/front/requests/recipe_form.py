@@ -33,6 +33,7 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer, pa
 
 PROMPT, NEGATIVE_PROMPT, SIZE, SAMPLER = "prompt", "negative_prompt", "size", "sampler"
 MASK = "mask"
+NO_CONTROL = "-"  # as the type of control: without the earlier control picture
 MAX_PARTS = 5  # of a form
 RECIPE = "recipe"  # the first part of an id
 ALL, ALONE = "all", "alone"  # in an id: who sees the result
@@ -175,6 +176,8 @@ async def recipe_of(
 ) -> Recipe:
     """Return the recipe of a form as it was filled in; an `earlier` recipe's given pictures stay.
 
+    The control picture is left out by `NO_CONTROL` as its type.
+
     Raises as `asked_in`.
     """
     given: Mapping[str, Any] = {} if earlier is None else earlier.given
@@ -187,7 +190,10 @@ async def recipe_of(
         earlier=earlier,
         image="init_image" in given,
         mask="mask_image" in given,
+        control="control_image" in given,
     )
+    if not asked.control:
+        given = {field: name for field, name in given.items() if field != "control_image"}
     if earlier is None or not given:
         return recipe
     strength = earlier.strength if asked.strength is None else recipe.strength
@@ -205,19 +211,28 @@ async def asked_in(
     earlier: Recipe | None,
     image: bool,
     mask: bool,
+    control: bool,
 ) -> tuple[Asked, Recipe]:
     """Return the options of a form, and their recipe without the start picture.
 
     A setting that is typed too counts before the one `chosen` in a menu. A style in the settings puts its
-    texts around the words. Raises as `parse` and `style_of`.
+    texts around the words. `NO_CONTROL` as the type leaves the control picture out. Raises as `parse` and
+    `style_of`.
     """
     typed, wrong = settings_in(settings, request.names)
+    usual: dict[str, Any] = {"model": earlier.model if earlier else None}
+    if typed.get("control_type") == NO_CONTROL:
+        typed, control = typed | {"control_type": None, "control_strength": None}, False
+    elif control and earlier is not None and earlier.control_image is not None:
+        kind, strength = earlier.control_type.value, earlier.control_strength
+        usual |= {"control_type": kind, "control_strength": strength}
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
-        **{"model": earlier.model if earlier else None, **chosen, **typed, STYLE: None},
+        **{**usual, **chosen, **typed, STYLE: None},
         image=image,
         mask=mask,
+        control=control,
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(request, typed[STYLE]))

@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.holds import Ruling
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, Recipe
 from bot.files import Artifacts
 from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
@@ -271,8 +271,9 @@ def described(job: Job) -> dict[str, Any]:
         "clip_skip": recipe.clip_skip,
         "sampler": recipe.sampler.value,
         "loras": {lora.name: lora.weight for lora in recipe.loras},
-        "started_from": list(recipe.given.values()),
+        "started_from": [name for field, name in recipe.given.items() if field != "control_image"],
         "strength": recipe.strength,
+        "control": None if recipe.control_image is None else _control(recipe),
         "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [
@@ -289,6 +290,11 @@ def described(job: Job) -> dict[str, Any]:
             for image in job.images
         ],
     }
+
+
+def _control(recipe: Recipe) -> dict[str, Any]:
+    kept = {"network": recipe.controlnet, "type": recipe.control_type.value}
+    return {"picture": recipe.control_image, **kept, "strength": recipe.control_strength}
 
 
 def _decided(ruling: Ruling | None) -> dict[str, str] | None:

@@ -91,6 +91,8 @@ def beside_settings(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext(
             "It started from a picture, at strength {strength}: give that picture too.", strength=strength
         )
+    if recipe.control_image is not None:
+        yield texts.gettext("It kept the composition of a picture: give that picture too.")
     if (count := len(recipe.variations)) > 1:
         yield texts.gettext(
             "It was varied {count} times, which these settings cannot say: they paint a picture like it.",

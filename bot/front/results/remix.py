@@ -156,7 +156,10 @@ async def remix_from(
         earlier=earlier,
         image=given.init_image is not None,
         mask=mask is not None,
+        control=given.control_image is not None,
     )
+    if not asked.control:
+        given = replace(given, control_image=None)
     if given.sent:
         await check_caps(request, origin, recipe)
     async with made_with(request, recipe, asked, given) as made:

@@ -105,10 +105,11 @@ class Attachments:
             finally:
                 self._let_go(turn)
 
-    async def picture(self, address: str, *, what: str, turn: Turn) -> Picture:
-        """Return the picture at `address`, cleaned."""
+    async def picture(self, address: str, *, what: str, turn: Turn, background: str = "white") -> Picture:
+        """Return the picture at `address`, cleaned; its transparent pixels have the colour `background`."""
         data = await self.fetch(address, what=what, turn=turn)
-        return await self._decoder.picture(data, what=what, used=functools.partial(self._charge, turn))
+        used = functools.partial(self._charge, turn)
+        return await self._decoder.picture(data, what=what, used=used, background=background)
 
     async def mask(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the mask at `address` as a grey PNG."""

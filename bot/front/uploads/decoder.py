@@ -59,9 +59,14 @@ class Decoder:
         self._seconds = seconds
         self._free = asyncio.Semaphore(1)
 
-    async def picture(self, data: bytes, *, what: str, used: Used = _ignore) -> Picture:
-        """Return the picture in `data`, cleaned; `used` is told the processor seconds, also of a failure."""
-        answer, files = await self._decode(PICTURE, data, what, used)
+    async def picture(
+        self, data: bytes, *, what: str, used: Used = _ignore, background: str = "white"
+    ) -> Picture:
+        """Return the picture in `data`, cleaned; `used` is told the processor seconds, also of a failure.
+
+        Transparent pixels have the colour `background`.
+        """
+        answer, files = await self._decode(PICTURE, data, what, used, background)
         mask = files[1] if len(files) > 1 else None
         return Picture(png=files[0], width=answer["width"], height=answer["height"], mask=mask)
 
@@ -109,7 +114,7 @@ class Decoder:
         return UserMistake(COSTLY, what=what)
 
     async def _decode(
-        self, kind: str, data: bytes, what: str, used: Used
+        self, kind: str, data: bytes, what: str, used: Used, background: str = "white"
     ) -> tuple[dict[str, Any], list[bytes]]:
         task = Task(
             kind=kind,
@@ -117,6 +122,7 @@ class Decoder:
             max_pixels=self._limits.max_pixels,
             memory=self._memory,
             seconds=self._seconds,
+            background=background,
         )
         async with self._free:
             answer, files = await self._answer(task, data)

@@ -29,13 +29,17 @@ OOM_SCORE, MOST_OOM_SCORE = Path("/proc/self/oom_score_adj"), "1000"
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The kind of file to read, and the limits: `memory` in bytes, `seconds` of processor time."""
+    """The kind of file to read, and the limits: `memory` in bytes, `seconds` of processor time.
+
+    `background` is the colour of transparent pixels.
+    """
 
     kind: str
     max_bytes: int
     max_pixels: int
     memory: int
     seconds: int
+    background: str = "white"
 
 
 def main() -> None:
@@ -89,7 +93,7 @@ def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
         from bot.provenance.start_manifests import kept_manifest  # noqa: PLC0415
 
         return {}, list(filter(None, [kept_manifest(data)]))
-    picture = read_picture(data, limits=limits)
+    picture = read_picture(data, limits=limits, background=task.background)
     if min(picture.width, picture.height) < LEAST_SIDE:
         raise Unfit(SMALL)
     files = [picture.png] if picture.mask is None else [picture.png, picture.mask]

@@ -102,10 +102,10 @@ class Picture:
     mask: bytes | None = field(default=None, repr=False)
 
 
-def read_picture(data: bytes, *, limits: Limits) -> Picture:
-    """Return the picture in `data`; of an animation its first frame. Transparent pixels become white.
+def read_picture(data: bytes, *, limits: Limits, background: str = "white") -> Picture:
+    """Return the picture in `data`; of an animation its first frame.
 
-    Raises `Unfit`.
+    Transparent pixels get the colour `background`. Raises `Unfit`.
     """
     with _opened(data, limits) as file:
         file.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
@@ -114,7 +114,7 @@ def read_picture(data: bytes, *, limits: Limits) -> Picture:
     if picture.mode == "RGB":
         return Picture(png=_png(picture), width=picture.width, height=picture.height)
     alpha = picture.getchannel("A")
-    flat = PIL.Image.new("RGB", picture.size, "white")
+    flat = PIL.Image.new("RGB", picture.size, background)
     flat.paste(picture, mask=alpha)
     missing = PIL.ImageChops.invert(alpha)
     holes = _png(missing) if any(missing.histogram()[WHITE:]) else None

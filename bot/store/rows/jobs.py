@@ -55,7 +55,7 @@ DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Rec
 """The default values of a recipe, by name. Rows leave them out, so no later version may change them."""
 
 
-_WORDS = frozenset({"prompt", "negative_prompt", "loras", "style", *GIVEN})
+_WORDS = frozenset({"prompt", "negative_prompt", "loras", "style", "controlnet", *GIVEN})
 
 
 async def check_readable(connection: AsyncConnection, job_id: str) -> None:
@@ -337,6 +337,8 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
     }
     if (second := values.get("second_pass")) is not None:
         changed["second_pass"] = SecondPass(**second)
+    if "control_type" in values:
+        changed["control_type"] = ControlType(values["control_type"])
     if "guidance_interval" in values:
         changed["guidance_interval"] = tuple(values["guidance_interval"])
     return Recipe(**{**values, **changed})

@@ -164,6 +164,7 @@ COMMANDS: Mapping[str, Row] = {
 MENUS: Mapping[str, Row] = {
     "Use this recipe": Row(refused=PAINTS),
     "Paint from this picture": Row(refused=PAINTS),
+    "Keep this composition": Row(refused=PAINTS),
     "Made by AI?": Row(refused=ANYBODY),
     "Report this picture": Row(refused=NOWHERE_ELSE),
     "Whose picture is this?": Row(refused=MODERATES, moderating=True),
@@ -205,6 +206,7 @@ FORMS: Mapping[str, Row] = {
         refused=MODERATES, custom_id="block_picture:0123456789abcdef", fields={"reason": "x"}
     ),
     "clear": Row(refused=MODERATES, custom_id="clear:1:1"),
+    "composition": Row(custom_id="composition:0f", fields=WORDS),
     "delete": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
     "permutations": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
     "policy": Row(

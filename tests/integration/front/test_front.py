@@ -210,7 +210,7 @@ async def test_commands_can_be_registered_in_one_server_alone(
     config = Config.parse({"discord": {"guild_ids": [guild]}})
     async with serving(sandbox, store, artifacts, config) as served:
         assert len((await mina.state())["commands"]) == len(commands(served.bot.services.offers)) + len(
-            menus()
+            menus(served.bot.services.offers)
         )
         assert "Queued" in text_of(await queued(mina, "a boat"))
         assert not await served.bot.tree.register(served.bot.guilds_served[0])

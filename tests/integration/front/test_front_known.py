@@ -19,7 +19,7 @@ from bot.store.rows.hashes import Hashes
 
 MENU = "Whose picture is this?"
 NOBODY = "No kept request of this server has a picture like this."
-BLOCKED = "“image” is blocked here, or almost identical to a blocked picture: start from another."
+BLOCKED = "“image” is blocked here, or almost identical to a blocked picture: choose another."
 
 
 async def painted(served: Served, member: Member, prompt: str, picture: PIL.Image.Image) -> tuple[Job, Any]:

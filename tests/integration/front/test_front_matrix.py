@@ -60,6 +60,7 @@ PICTURE = encode_png(np.zeros((8, 8, 3), np.uint8), recipe().request(0))
 UNLIMITED: dict[str, Any] = {
     "limits": {"requests_per_minute": 0, "server_requests_per_minute": 0, "files_per_minute": 0},
     "queue": {"max_waiting_per_user": 2000, "server_share": 1.0},
+    "models": [{"controlnets": {"canny": {"source": "nets/canny", "types": ["edges"]}}}],
 }
 FAULTS = frozenset({"unforeseen", "store_unavailable"})
 
@@ -295,7 +296,9 @@ def template_of(custom_id: str, controls: Iterable[Button | Menu | Form]) -> str
 
 def test_every_command_menu_button_and_form_has_a_row() -> None:
     assert set(leaves()) == set(COMMANDS)
-    assert {str(menu.name) for menu in menus()} == set(MENUS)
+    assert {
+        str(menu.name) for menu in menus([model.offer for model in Config.parse(UNLIMITED).models])
+    } == set(MENUS)
     for rows, controls in ((BUTTONS, features.BUTTONS), (FORMS, features.FORMS)):
         found = {template_of(row.custom_id, controls) for row in rows.values()}
         assert found == {each.template for each in controls}

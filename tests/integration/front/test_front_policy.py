@@ -119,7 +119,7 @@ async def test_every_way_to_a_picture_keeps_within_the_policy(
     await put(served, steps=20, start_pictures=False)
     few = "At most 20 steps are allowed here: choose fewer."
     assert await refusal(ravi, await ravi.press(message, "Again")) == few
-    assert "Pictures may not start" in await refusal(mina, await mina.imagine(prompt="x", image=b"\x89PNG"))
+    assert "Pictures may not be made" in await refusal(mina, await mina.imagine(prompt="x", image=b"\x89PNG"))
     form = await ravi.modal_of(await ravi.press(message, "Remix"))
     assert "20" in await refusal(ravi, await ravi.submit(form, prompt="a tree", settings="steps 25"))
     assert "20" in await refusal(ravi, await ravi.imagine(prompt="a tree", steps=21))
@@ -129,12 +129,12 @@ async def test_every_way_to_a_picture_keeps_within_the_policy(
     form = await mina.modal_of(await mina.menu(text, "Use this recipe"))
     assert "20" in await refusal(mina, await mina.submit(form))
     await put(served, steps=None)
-    assert "may not start" in await refusal(ravi, await ravi.press(message, "Vary"))
+    assert "may not be made" in await refusal(ravi, await ravi.press(message, "Vary"))
     form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
-    assert "may not start" in await refusal(ravi, await ravi.submit(form, prompt="a tree"))
+    assert "may not be made" in await refusal(ravi, await ravi.submit(form, prompt="a tree"))
     form = await ravi.modal_of(await ravi.press(message, "More", values=["from"]))
     file = ("start.png", b"\x89PNG")
-    assert "may not start" in await refusal(ravi, await ravi.submit(form, prompt="a tree", image=file))
+    assert "may not be made" in await refusal(ravi, await ravi.submit(form, prompt="a tree", image=file))
     await put(served, PolicyScope.CHANNEL, ART, paint=False)
     for interaction in (
         await ravi.press(message, "Again"),

@@ -220,7 +220,7 @@ def hostile() -> Iterator[tuple[dict[str, Any], str]]:
     )
     yield (
         {"image": ("boat.png", file_of(shapes(1)))},
-        "“boat.png” is blocked here, or almost identical to a blocked picture: start from another.",
+        "“boat.png” is blocked here, or almost identical to a blocked picture: choose another.",
     )
     yield (
         {"image": fine, "mask": ("hole.png", picture(colour=(0, 0, 0)))},

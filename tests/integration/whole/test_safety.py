@@ -197,7 +197,7 @@ async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_wi
 async def test_an_unfit_start_picture_fails_the_request_before_anything_is_painted(
     classified: Served, mina: Member
 ) -> None:
-    for light, said in ((40, "The picture to start from is unfit for this channel"), (200, "seed")):
+    for light, said in ((40, "A picture given with this request is unfit for this channel"), (200, "seed")):
         file = io.BytesIO()
         PIL.Image.new("RGB", (64, 64), (light,) * 3).save(file, "PNG")
         interaction = await mina.imagine(

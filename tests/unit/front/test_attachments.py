@@ -315,8 +315,8 @@ async def test_a_file_that_takes_the_decoder_long_takes_more_tokens(serve: Serve
     class Costly(Decoder):
         """A decoder whose files take 1.5 s."""
 
-        async def picture(self, data: bytes, *, what: str, used: Used = print) -> Picture:
-            return await super().picture(data, what=what, used=lambda _: used(1.5))
+        async def picture(self, data: bytes, *, used: Used = print, **how: Any) -> Picture:
+            return await super().picture(data, used=lambda _: used(1.5), **how)
 
     address, pace = await serve(answer), Pace(Rates(files=6), clock=lambda: 0.0)
     attachments = at(address, pace=pace, decoder=Costly(limits=LIMITS, memory=256 << 20, seconds=10))

@@ -18,9 +18,12 @@ from bot.front.features import commands, menus
 from bot.front.gateway.command_tree import Tree, make_menu
 from bot.front.gateway.registration import TOO_LARGE, refusal, unchanged
 from bot.front.gateway.translator import CatalogueTranslator
-from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
+from sdjax_engine.request import SAMPLER_NAMES, ControlType, Offer, Sampler
 
 OFFER = Config().models[0].offer
+CONTROLLED = replace(
+    OFFER, controlnets=("net",), control_types=((ControlType.LINES, "net"), (ControlType.EDGES, "net"))
+)
 OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
 # Discord's pattern, less the two scripts that Python's \w covers only in part.
 NAME = re.compile(r"[-_'\w]{1,32}")
@@ -40,7 +43,9 @@ async def menu_payload() -> list[dict[str, Any]]:
     """The menus as they would be sent to Discord."""
     async with discord.Client(intents=discord.Intents.none()) as client:
         tree = app_commands.CommandTree(client)
-        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus()]
+        return [
+            await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus([CONTROLLED])
+        ]
 
 
 def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -66,6 +71,7 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
     assert [menu["name"] for menu in found] == [
         "Use this recipe",
         "Paint from this picture",
+        "Keep this composition",
         "Made by AI?",
         "Report this picture",
         "Whose picture is this?",
@@ -121,9 +127,9 @@ def files_of(command: dict[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
 
 
 async def test_discord_is_told_that_every_file_is_a_picture() -> None:
-    found = await payload(OFFER)
+    found = await payload(CONTROLLED)
     typed = [each for command in found for each in files_of(command)]
-    assert dict(typed).keys() == {"image", "mask", "picture"}
+    assert dict(typed).keys() == {"image", "mask", "control", "picture"}
     assert all(types == ["image"] for _, types in typed)
     without = copy.deepcopy(found)
     del option(without, "mask")["file_types"]
@@ -156,6 +162,26 @@ async def test_loras_can_be_chosen_only_where_some_model_has_any() -> None:
     with pytest.raises(StopIteration):
         option(await payload(OFFER, OTHER), "lora")
     assert option(await payload(OFFER, replace(OTHER, loras=("ink",))), "lora")["autocomplete"]
+
+
+async def test_control_is_offered_with_the_types_that_some_model_takes() -> None:
+    for name in ("control", "control_type", "control_strength"):
+        with pytest.raises(StopIteration):
+            option(await payload(OFFER, OTHER), name)
+    other = replace(OTHER, controlnets=("pose",), control_types=((ControlType.POSE, "pose"),))
+    found = await payload(CONTROLLED, other)
+    choices = option(found, "control_type")["choices"]
+    assert [(each["name"], each["value"]) for each in choices] == [
+        ("Its edges", "edges"),
+        ("Its lines", "lines"),
+        ("It is a pose", "pose"),
+    ]
+    assert all(each["name_localizations"]["ko"] != each["name"] for each in choices)
+    strength = option(found, "control_strength")
+    assert (strength["min_value"], strength["max_value"]) == (0, 2)
+    assert [menu.name for menu in menus([OFFER])] == [
+        menu.name for menu in menus([CONTROLLED]) if menu.name != "Keep this composition"
+    ]
 
 
 async def test_clip_skip_reaches_as_far_as_the_model_that_skips_most() -> None:

@@ -143,6 +143,10 @@ def test_a_request_is_described_with_its_words_and_without_its_token() -> None:
     assert files_of([job, job], sent={"cc/upload.png"}) == ["aa/0.png", "cc/upload.png"]
     said = described(job)
     assert (said["prompt"], said["started_from"]) == ("그림", ["cc/upload.png"])
+    held = recipe(control_image="dd/upload.png", controlnet="canny", control_strength=0.5)
+    kept = {"picture": "dd/upload.png", "network": "canny", "type": "edges", "strength": 0.5}
+    assert described(job_of(State.DONE, recipe=held))["control"] == kept
+    assert files_of([job_of(recipe=held)], sent={"dd/upload.png"}) == ["dd/upload.png"]
     assert [(one["seed"], one["state"], one["file"]) for one in said["pictures"]] == [
         (7, "done", "aa/0.png"),
         (8, "failed", None),

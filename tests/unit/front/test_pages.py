@@ -22,6 +22,7 @@ from bot.front.features import commands, menus, other_commands
 from bot.store.queue.batches import Batch, Seated
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import ControlType
 
 COMMANDS = other_commands()
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
@@ -90,11 +91,12 @@ def test_a_long_queue_is_cut_and_the_rest_counted() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_help_names_every_option_model_and_command(language: str) -> None:
     texts = Texts.for_locale(language)
-    offers = [OFFER, replace(OFFER, model="second")]
+    control = {"controlnets": ("net",), "control_types": ((ControlType.EDGES, "net"),)}
+    offers = [OFFER, replace(OFFER, model="second", **control)]
     text = help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
-    for_all = [menu.name for menu in menus() if menu.default_permissions is None]
+    for_all = [menu.name for menu in menus(offers) if menu.default_permissions is None]
     for command in ("imagine", "queue", "history", "cancel", *for_all):
         assert texts.pgettext("name", command) in text
     assert "second" in text

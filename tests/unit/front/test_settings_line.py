@@ -28,7 +28,7 @@ from bot.front.recipes.settings_line import (
 )
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, Lora, Sampler, SecondPass
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, ControlType, Lora, Sampler, SecondPass
 
 ENGLISH = Texts.for_locale("en")
 OFFER = Config().models[0].offer
@@ -38,6 +38,10 @@ FULL = recipe(
     init_image="aa/sent.png",
     strength=0.35,
     clip_skip=1,
+    control_image="cc/sent.png",
+    controlnet="canny",
+    control_type=ControlType.LINES,
+    control_strength=0.8,
     loras=(Lora(name="ink", weight=0.8), Lora(name="fog")),
 )
 
@@ -53,9 +57,9 @@ def read(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[
 def test_the_line_names_every_setting_as_the_command_does() -> None:
     assert options_line(settings_of(FULL), ENGLISH) == (
         "size 128x128, variants 4, steps 20, guidance 5, clip_skip 2, sampler DPM++ 2M Karras, seed 7, "
-        "strength 0.35, lora ink:0.8, fog, model demo"
+        "strength 0.35, control_type lines, control_strength 0.8, lora ink:0.8, fog, model demo"
     )
-    assert "strength" not in options_line(settings_of(RECIPE), ENGLISH)
+    assert not {"strength", "control"} & set(options_line(settings_of(RECIPE), ENGLISH).split())
 
 
 @pytest.mark.parametrize(("own", "skipped", "said"), [(0, 0, None), (0, 1, 2), (1, 1, None), (1, 0, 1)])
@@ -81,6 +85,8 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
         "sampler": "DPM++ 2M Karras",
         "seed": 7,
         "strength": 0.35,
+        "control_type": "lines",
+        "control_strength": 0.8,
         "lora": "ink:0.8, fog",
         "model": "demo",
     }

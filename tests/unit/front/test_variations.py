@@ -82,7 +82,14 @@ def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 
 
-MASKED = recipe(init_image="aa/sent.png", mask_image="bb/mask.png", strength=0.9, loras=(Lora(name="ink"),))
+MASKED = recipe(
+    init_image="aa/sent.png",
+    mask_image="bb/mask.png",
+    strength=0.9,
+    loras=(Lora(name="ink"),),
+    control_image="cc/sent.png",
+    controlnet="canny",
+)
 
 
 def test_variations_start_from_the_picture_and_keep_the_rest() -> None:

@@ -52,6 +52,11 @@ OFFER = Offer(
             replace(RECIPE, init_image="aa/aa.png"),
             ("policy_start_pictures", {}),
         ),
+        (
+            Policy(start_pictures=False),
+            replace(RECIPE, control_image="aa/aa.png", controlnet="canny"),
+            ("policy_start_pictures", {}),
+        ),
         (Policy(), LARGE, None),
         (Policy(paint=True, models=(ANY,), pixels=NO_LIMIT, steps=40, variants=1, loras=()), LARGE, None),
         (Policy(models=("demo",), pixels=128 * 128, loras=("ink",), start_pictures=False), INKED, None),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+import PIL.Image
 import pytest
 from recipes import RECIPE
 
@@ -14,9 +16,10 @@ from bot.domain.errors import StartRefused
 from bot.domain.jobs import Claim, Showing, Showings
 from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules
+from bot.worker.given_pictures import GivenPictures
 from bot.worker.judging import Judging
 from sdjax_engine.engine import Engine
-from sdjax_engine.request import Image, PictureScores
+from sdjax_engine.request import ControlType, Image, PictureScores
 
 SHOW, SPOILER, HOLD, WITHHOLD = Showing
 LABELS = ("fine", "mild", "bad")
@@ -99,6 +102,21 @@ async def test_an_unfit_start_picture_is_refused_and_a_held_one_has_its_results_
     with pytest.raises(StartRefused) as refused:
         await judging(Engines("bad")).judge_given(strict, START)
     assert refused.value.failure == "start_unfit"
+
+
+async def test_a_control_picture_is_judged_as_it_was_sent_and_a_mask_is_not() -> None:
+    drawn = PIL.Image.new("RGB", (40, 20), "navy")
+    file = io.BytesIO()
+    drawn.save(file, "PNG")
+    sent = dict.fromkeys(("init_image", "mask_image", "control_image"), file.getvalue())
+    request = replace(CLAIM.request, width=16, height=8, control_type=ControlType.EDGES, **sent)
+    given = {"init_image": "a.png", "mask_image": "b.png", "control_image": "c.png"}
+    pixels = await GivenPictures().pixels(request, given)
+    assert pixels.keys() == {"a.png", "c.png"}
+    assert pixels["c.png"].shape == (8, 16, 3)
+    assert (pixels["c.png"] == (0, 0, 128)).all()
+    with pytest.raises(StartRefused):
+        await judging(Engines("bad")).judge_given(replace(CLAIM, showings=(SHOW, WITHHOLD, WITHHOLD)), pixels)
 
 
 def test_previews_are_coarse_where_a_picture_may_be_covered() -> None:
