@@ -360,8 +360,9 @@ class Offer:
             raise InvalidRequest(problem, count=count, model=self.model, limit=self.references)
         if request.control_image is not None or request.controlnet:
             self._check_control(request)
-        if request.image_prompt is not None:
-            self._check_image_prompt(request.image_prompt_strength)
+        _check_strength(request.image_prompt_strength, "image_prompt_strength")
+        if request.image_prompt is not None and not self.image_prompts:
+            raise InvalidRequest("no_image_prompts", model=self.model)
         if request.second_pass is not None:
             self._check_second_pass(request, request.second_pass)
         return request
@@ -408,12 +409,6 @@ class Offer:
         if not (math.isfinite(strength) and 0 <= strength <= MAX_CONTROL_STRENGTH):
             raise InvalidRequest("control_strength", value=strength, limit=f"{MAX_CONTROL_STRENGTH:g}")
         _check_interval("control_interval", request.control_interval)
-
-    def _check_image_prompt(self, strength: float) -> None:
-        if not self.image_prompts:
-            raise InvalidRequest("no_image_prompts", model=self.model)
-        if not (math.isfinite(strength) and 0 <= strength <= 1):
-            raise InvalidRequest("image_prompt_strength", value=strength)
 
     def _check_lora(self, lora: Lora) -> None:
         if not self.loras:
@@ -473,9 +468,9 @@ def _check_start(request: Request) -> None:
         raise InvalidRequest("mask_alone")
 
 
-def _check_strength(strength: float) -> None:
+def _check_strength(strength: float, problem: str = "strength") -> None:
     if not (math.isfinite(strength) and 0 <= strength <= 1):
-        raise InvalidRequest("strength", value=strength)
+        raise InvalidRequest(problem, value=strength)
 
 
 def _size_text(size: tuple[int, int]) -> str:

@@ -316,6 +316,9 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
             type=recipe.control_type,
             strength=f"{recipe.control_strength:g}",
         )
+    if recipe.image_prompt is not None:
+        strength = f"{recipe.image_prompt_strength:g}"
+        yield texts.gettext("like a picture, strength {strength}", strength=strength)
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
         yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))

@@ -37,7 +37,7 @@ from sdjax_engine.request import (
 
 MAX_VARIANTS = 9
 MASK = "mask_image"
-GIVEN = ("init_image", MASK, "control_image")
+GIVEN = ("init_image", MASK, "control_image", "image_prompt")
 """The pictures that a person gives: fields of a recipe, with names of files, and of a request, with bytes."""
 SHOWING = tuple(field for field in GIVEN if field != MASK)
 """The given pictures that show something, and are therefore judged; a mask only says where."""
@@ -87,8 +87,9 @@ class Recipe:
     """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
     With `variations`, all images have the same seed, and image i the last variation's seed + i.
-    `init_image`, `mask_image` and `control_image` name files: of the start picture, of its mask, and of the
-    picture whose composition is kept, by the network `controlnet`.
+    `init_image`, `mask_image`, `control_image` and `image_prompt` name files: of the start picture, of its
+    mask, of the picture whose composition is kept, by the network `controlnet`, and of the picture that is a
+    prompt.
     """
 
     prompt: str
@@ -114,6 +115,8 @@ class Recipe:
     controlnet: str = ""
     control_type: ControlType = ControlType.EDGES
     control_strength: float = 1.0
+    image_prompt: str | None = None
+    image_prompt_strength: float = 1.0
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -145,6 +148,8 @@ class Recipe:
             controlnet=self.controlnet,
             control_type=self.control_type,
             control_strength=self.control_strength,
+            image_prompt=None if self.image_prompt is None else b"",  # its bytes are read later
+            image_prompt_strength=self.image_prompt_strength,
         )
 
     @property

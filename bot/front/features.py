@@ -72,6 +72,7 @@ FEATURES = (
     Feature(menu=use_recipe.use_recipe_menu, controls=use_recipe.CONTROLS),
     Feature(menu=paint_from.paint_from_menu, controls=paint_from.CONTROLS),
     Feature(menu=paint_from.composition_menu),
+    Feature(menu=paint_from.like_menu),
     Feature(menu=made_by_ai.made_by_ai_menu),
     Feature(menu=report.report_menu, controls=report.CONTROLS),
     Feature(menu=whose.whose_menu),
@@ -110,8 +111,12 @@ def other_commands(hosts: str = "manage_events") -> list[Command | Group]:
 
 
 def menus(offers: Sequence[Offer]) -> list[MessageMenu]:
-    """Return the commands in the menu of every message; a composition is kept if a model has ControlNets."""
-    absent = () if imagine.control_types_of(offers) else (paint_from.composition_menu,)
+    """Return the commands in the menu of every message that some model can do."""
+    possible = {
+        paint_from.composition_menu: bool(imagine.control_types_of(offers)),
+        paint_from.like_menu: any(offer.image_prompts for offer in offers),
+    }
+    absent = [menu for menu, is_possible in possible.items() if not is_possible]
     return [each.menu() for each in FEATURES if each.menu is not None and each.menu not in absent]
 
 

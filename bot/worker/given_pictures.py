@@ -19,6 +19,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Pixels = npt.NDArray[np.uint8]
 START = "init_image"
+SQUARE = " as a square"
 
 
 class Once(Generic[K, T]):
@@ -59,13 +60,23 @@ class GivenPictures:
     async def pixels(self, request: Request, given: Mapping[str, str]) -> dict[str, Pixels]:
         """Return the pixels (height, width, 3) of the given pictures that show something, by their files.
 
-        They are of the size to paint, as the network sees them. Raises as `start`.
+        They are of the size to paint, as the network sees them: of an image prompt a square. Raises as
+        `start`.
         """
         found = {}
         for field in SHOWING:
             if field in given:
-                alone = replace(request, init_image=getattr(request, field), mask_image=None)
+                is_square = field == "image_prompt"
+                width, height = request.width, request.height
+                sides = (min(width, height),) * 2 if is_square else (width, height)
+                alone = replace(
+                    request,
+                    init_image=getattr(request, field),
+                    mask_image=None,
+                    width=sides[0],
+                    height=sides[1],
+                )
                 picture = await self.start(alone, {START: given[field]})
-                if picture is not None:
-                    found[given[field]] = picture.pixels
+                if picture is not None:  # one file may be given twice, and be seen differently
+                    found[given[field] + SQUARE * is_square] = picture.pixels
         return found

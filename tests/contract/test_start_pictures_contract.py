@@ -11,7 +11,7 @@ from bot.store import Store
 from bot.store.tables.queue import jobs
 from sdjax_engine.request import ControlType, Lora
 
-PICTURE, MASK, CONTROL = "aa/picture.png", "bb/mask.png", "cc/control.png"
+PICTURE, MASK, CONTROL, SHOWN = "aa/picture.png", "bb/mask.png", "cc/control.png", "dd/shown.png"
 STARTED = recipe(
     init_image=PICTURE,
     mask_image=MASK,
@@ -21,6 +21,8 @@ STARTED = recipe(
     controlnet="canny",
     control_type=ControlType.LINES,
     control_strength=0.7,
+    image_prompt=SHOWN,
+    image_prompt_strength=0.4,
 )
 
 
@@ -41,9 +43,11 @@ async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: 
     await store.jobs.enqueue(STARTED, origin(1))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.given, claim.steps) == (STARTED.given, 10)
-    assert claim.given == {"init_image": PICTURE, "mask_image": MASK, "control_image": CONTROL}
+    files = {"init_image": PICTURE, "mask_image": MASK, "control_image": CONTROL, "image_prompt": SHOWN}
+    assert claim.given == files
     asked = claim.request
     assert (asked.controlnet, asked.control_type, asked.control_strength) == ("canny", "lines", 0.7)
+    assert asked.image_prompt_strength == 0.4
     assert (claim.request.strength, claim.request.loras) == (0.5, STARTED.loras)
     job = await store.leases.complete(claim, artifact="cc/done.png", seconds=2.0)
     assert job.images[0].step == 10
@@ -60,7 +64,8 @@ async def test_half_the_steps_move_the_queue_half_as_far(store: Store) -> None:
 
 async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) -> None:
     job = await store.jobs.enqueue(RECIPE, origin(1))
-    known = ("strength", "loras", "controlnet", "control_type", "control_strength", *GIVEN)
+    known = ("strength", "loras", "controlnet", "control_type", "control_strength")
+    known += ("image_prompt_strength", *GIVEN)
     async with store.shared.database.write() as connection:
         stored = await connection.scalar(sa.select(jobs.c.recipe))
         earlier = {name: value for name, value in stored.items() if name not in known}
@@ -71,7 +76,7 @@ async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) ->
 async def test_the_start_picture_is_deleted_with_its_result(store: Store) -> None:
     job_id = await painted(store, STARTED, interaction=1, artifact="cc/done.png")
     assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {
-        *(PICTURE, MASK, CONTROL),
+        *(PICTURE, MASK, CONTROL, SHOWN),
         "cc/done.png",
     }
     assert await store.deliveries.delete_result(job_id, user_id=None) == []

@@ -438,6 +438,24 @@ def test_the_mistakes_of_control_and_of_others_are_said_together() -> None:
     assert "choose a control type" in said[1]
 
 
+def test_an_image_prompt_is_for_models_that_take_one_and_leaves_the_size() -> None:
+    takes = replace(SMALL, model="takes", image_prompts=True)
+    asked = Asked(prompt="a boat", image_prompt=True)
+    recipe = parse_by_any(asked, [SMALL, takes])
+    assert (recipe.model, recipe.image_prompt_strength) == ("takes", 0.6)
+    made = with_given(
+        recipe, asked, takes, names={"image_prompt": "dd/d.png"}, sizes={"image_prompt": (900, 600)}
+    )
+    assert (made.image_prompt, made.width, made.height) == ("dd/d.png", recipe.width, recipe.height)
+    with pytest.raises(InvalidRequest, match="takes no picture as a prompt"):
+        parse(asked, [SMALL])
+    with pytest.raises(InvalidRequest, match="strength of the image prompt"):
+        parse(replace(asked, image_prompt_strength=1.5), [takes])
+    with pytest.raises(UserMistake) as alone:
+        parse(Asked(prompt="a boat", image_prompt_strength=0.5), [takes])
+    assert "send it too" in sentence_for(alone.value, ENGLISH)
+
+
 def test_a_control_picture_alone_decides_the_shape_and_a_start_picture_comes_first() -> None:
     asked = Asked(prompt="a boat", control=True, control_type="edges")
     names, sizes = {"control_image": "cc/c.png"}, {"control_image": (900, 600)}

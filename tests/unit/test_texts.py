@@ -32,6 +32,7 @@ OFFER = replace(
     most_skipped=3,
     controlnets=("net",),
     control_types=tuple((kind, "net") for kind in ControlType),
+    image_prompts=True,
 )
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only

@@ -147,6 +147,8 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         controlnet=next(iter(net_of(options)), ""),
         control_type=ControlType(options.control_type) if options.control else ControlType.EDGES,
         control_strength=options.control_strength if options.control else 1.0,
+        image_prompt=str(options.image_prompt) if options.image_prompt else None,
+        image_prompt_strength=options.image_prompt_strength if options.image_prompt else 1.0,
     )
     if options.enlarge:
         larger_width, larger_height = options.enlarge

@@ -110,19 +110,14 @@ def imagine(
 
 
 def _with_pictures(request: Request, options: Options) -> Request:
-    files = options.image, options.mask, options.control
-    init_image, mask_image, control_image = (file.read_bytes() if file else None for file in files)
-    given: dict[str, Any] = {
-        "init_image": init_image,
-        "mask_image": mask_image,
-        "control_image": control_image,
+    files = {
+        "init_image": options.image,
+        "mask_image": options.mask,
+        "control_image": options.control,
+        "image_prompt": options.image_prompt,
     }
-    references = tuple(file.read_bytes() for file in options.references)
-    request = replace(request, **given, references=references)
-    if options.image_prompt is None:
-        return request
-    strength = options.image_prompt_strength
-    return replace(request, image_prompt=options.image_prompt.read_bytes(), image_prompt_strength=strength)
+    given: dict[str, Any] = {field: file.read_bytes() for field, file in files.items() if file}
+    return replace(request, **given, references=tuple(file.read_bytes() for file in options.references))
 
 
 def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:

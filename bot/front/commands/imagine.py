@@ -63,7 +63,12 @@ CONTROL_NAMES: Mapping[ControlType, locale_str] = {
     ControlType.NORMAL: locale_str("It is a normal map", words=True),
     ControlType.SEGMENTS: locale_str("It is a map of segments", words=True),
 }
-IMAGE, MASK, CONTROL = "image", "mask", "control"  # the options that take a file
+IMAGE, MASK, CONTROL, IMAGE_PROMPT = (
+    "image",
+    "mask",
+    "control",
+    "image_prompt",
+)  # the options that take a file
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
@@ -85,6 +90,8 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     options = [*_words_and_numbers(offers), *_start_options()]
     if kinds := control_types_of(offers):
         options += _control_options(kinds)
+    if any(offer.image_prompts for offer in offers):
+        options += _image_prompt_options()
     if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
         options.append(_hires_option())
     most_skipped = max(offer.most_skipped for offer in offers)
@@ -225,6 +232,22 @@ def _control_options(kinds: Sequence[ControlType]) -> list[Option]:
     ]
 
 
+def _image_prompt_options() -> list[Option]:
+    return [
+        Option(
+            name=IMAGE_PROMPT,
+            description=locale_str("A picture as a prompt, beside the words."),
+            kind=Attachment,
+            file_types=PICTURES,
+        ),
+        Option(
+            name="image_prompt_strength",
+            description=locale_str("How much that picture counts: not at all at 0, usually 0.6."),
+            kind=Range[float, 0.0, 1.0],
+        ),
+    ]
+
+
 def _hires_option() -> Option:
     return Option(
         name="hires",
@@ -285,6 +308,7 @@ async def _refuse(
     image: Attachment | None = None,
     mask: Attachment | None = None,
     control: Attachment | None = None,
+    image_prompt: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Answer the error with a button that opens a form with all that was typed, without files.
@@ -301,8 +325,9 @@ async def _refuse(
         await show_words(request, asked.prompt, asked.negative_prompt or "", text or "")
         return
     below = ""
-    if image or mask or control:
+    if image or mask or control or image_prompt:
         asked = replace(asked, strength=None, control_type=None, control_strength=None)
+        asked = replace(asked, image_prompt_strength=None)
         command = "/" + names.pgettext("name", "imagine")
         below = texts.gettext("The picture is not kept: send it again with {command}.", command=command)
     if text is None:
@@ -326,12 +351,19 @@ async def ask(
     image: Attachment | None = None,
     mask: Attachment | None = None,
     control: Attachment | None = None,
+    image_prompt: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Check the options, before the acknowledgement; then queue the job."""
     services = request.services
     text = typed.pop(RECIPE, None)
-    asked = Asked(**typed, image=image is not None, mask=mask is not None, control=control is not None)
+    asked = Asked(
+        **typed,
+        image=image is not None,
+        mask=mask is not None,
+        control=control is not None,
+        image_prompt=image_prompt is not None,
+    )
     pasted = None if text is None else filled_from(asked, text, services.offers)
     asked = asked if pasted is None else pasted.asked
     recipe = parse_by_any(asked, services.offers)
@@ -339,6 +371,7 @@ async def ask(
         init_image=_sent(image, IMAGE, request),
         mask_image=_sent(mask, MASK, request),
         control_image=_sent(control, CONTROL, request),
+        image_prompt=_sent(image_prompt, IMAGE_PROMPT, request),
     )
     check_lengths(request, given)
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)

@@ -1,6 +1,6 @@
-"""“Paint from this picture” and “Keep this composition” in the menu of a message.
+"""“Paint from this picture”, “Keep this composition” and “Like this picture” in the menu of a message.
 
-Each opens a form; the job starts from a picture of the message, or keeps its composition.
+Each opens a form; the job starts from a picture of the message, keeps its composition, or has it as a prompt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from sdjax_engine.errors import InvalidRequest
 
 NAME = "Paint from this picture"
 COMPOSITION = "Keep this composition"
-FORM, COMPOSITION_FORM, PICTURE = "start", "composition", "picture"
+LIKE = "Like this picture"
+FORM, COMPOSITION_FORM, LIKE_FORM, PICTURE = "start", "composition", "like", "picture"
 KIND = "control_type"
 
 
@@ -55,6 +56,11 @@ def paint_from_menu() -> MessageMenu:
 def composition_menu() -> MessageMenu:
     """The command whose pictures keep the composition of one of the message, by a ControlNet."""
     return make_menu(name=locale_str(COMPOSITION), run=keep_composition)
+
+
+def like_menu() -> MessageMenu:
+    """The command whose pictures have one of the message as a prompt, by an IP-Adapter."""
+    return make_menu(name=locale_str(LIKE), run=paint_like)
 
 
 async def paint_from(request: Request, message: discord.Message) -> None:
@@ -74,10 +80,18 @@ async def keep_composition(request: Request, message: discord.Message) -> None:
     await _open(request, message, (COMPOSITION, COMPOSITION_FORM), choice)
 
 
+async def paint_like(request: Request, message: discord.Message) -> None:
+    """Open the form; raises as `paint_from`, and InvalidRequest where no model takes image prompts now."""
+    offers = request.services.offers
+    if not any(offer.image_prompts for offer in offers):
+        raise InvalidRequest("no_image_prompts", model=offers[0].model)
+    await _open(request, message, (LIKE, LIKE_FORM))
+
+
 async def _open(
-    request: Request, message: discord.Message, named: tuple[str, str], last: discord.ui.Item[Any]
+    request: Request, message: discord.Message, named: tuple[str, str], *last: discord.ui.Item[Any]
 ) -> None:
-    """Open the form of a menu and an id, with the fields of a recipe and the `last` one."""
+    """Open the form of a menu and an id, with the fields of a recipe and the `last` ones."""
     async with in_time():
         (await request.standing()).check_paints()
         offered = await _offered(request, message)
@@ -93,7 +107,7 @@ async def _open(
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
     fields = recipe_fields(texts, about=as_in_imagine(request))
     title = request.names.pgettext("name", name)
-    await open_form(request, modal(title, f"{form}:{key}", *choice, *fields, last))
+    await open_form(request, modal(title, f"{form}:{key}", *choice, *fields, *last))
 
 
 async def _offered(request: Request, message: discord.Message) -> MessagePictures:
@@ -117,6 +131,11 @@ async def keep(request: Request, kept: str, *, control_type: str = "", **filled:
     await _paint(
         request, kept, "control_image", Given(), chosen={KIND: control_type} if control_type else {}, **filled
     )
+
+
+async def like(request: Request, kept: str, **filled: Any) -> None:
+    """Queue a job whose prompt is the chosen picture, beside the words."""
+    await _paint(request, kept, "image_prompt", Given(), **filled)
 
 
 async def _paint(
@@ -143,6 +162,7 @@ async def _paint(
         image=field == "init_image",
         mask=given.mask_image is not None,
         control=field == "control_image",
+        image_prompt=field == "image_prompt",
     )
     with reported_with(wrong):
         recipe = parse_by_any(asked, request.services.offers)
@@ -209,4 +229,5 @@ def _parent(request: Request, offered: MessagePictures, picture: MessagePicture)
 CONTROLS = (
     Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start),
     Form(template=rf"{COMPOSITION_FORM}:(?P<kept>[0-9a-f]+)", act=keep),
+    Form(template=rf"{LIKE_FORM}:(?P<kept>[0-9a-f]+)", act=like),
 )

@@ -33,7 +33,8 @@ from sdjax_engine.request import (
 LORA = "lora"
 CHECKED = (
     *("model", "size", "variants", "steps", "guidance", "clip_skip", "sampler", "seed", "strength"),
-    *("lora", "hires", "control_type", "control_strength", "negative_prompt", "prompt"),
+    *("lora", "hires", "control_type", "control_strength", "image_prompt_strength"),
+    *("negative_prompt", "prompt"),
 )
 """The options that can be wrong; the model comes first, because the others depend on it."""
 MOST_MISTAKES = 5  # of one message; a sentence has up to 300 characters
@@ -44,6 +45,7 @@ MAX_ECHO = 60  # characters of a wrong value that an error quotes
 SHAPING = ("init_image", "control_image")  # the given pictures that decide the size, the first that is there
 PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
+IMAGE_PROMPT_STRENGTH = 0.6  # the strength of an image prompt when none is given
 HIRES_STRENGTH = 0.5  # of a second pass, when none is given
 HIRES_STRENGTHS = ("0.3", "0.5", "0.7")  # to choose from
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
@@ -97,8 +99,8 @@ ORDER = ("model", "size", "steps", "guidance", "clip_skip", "sampler", "lora", "
 class Asked:
     """The options as they were typed, unchecked; None for an option that was left out.
 
-    `clip_skip` is 1 where no layer of CLIP is left out. `image`, `mask` and `control` say whether those files
-    were sent.
+    `clip_skip` is 1 where no layer of CLIP is left out. `image`, `mask`, `control` and `image_prompt` say
+    whether those files were sent.
     """
 
     prompt: str
@@ -117,9 +119,11 @@ class Asked:
     hires: str | None = None
     control_type: str | None = None
     control_strength: float | None = None
+    image_prompt_strength: float | None = None
     image: bool = False
     mask: bool = False
     control: bool = False
+    image_prompt: bool = False
 
     @property
     def is_shaped(self) -> bool:
@@ -174,10 +178,11 @@ def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Excepti
     """Yield the mistake of each option that does not suit those before it that do."""
     good = Asked(prompt="picture", image=asked.image)
     typeless = asked.control and asked.control_type is None
-    for name in (*CHECKED, *(["control"] if typeless else [])):
+    for name in (*CHECKED, *["control"] * typeless, *["image_prompt"] * asked.image_prompt):
         if getattr(asked, name) is None:
             continue
-        given = {"control": asked.control} if name.startswith("control") else {}
+        file = next((each for each in ("control", "image_prompt") if name.startswith(each)), None)
+        given = {file: getattr(asked, file)} if file else {}
         tried = replace(good, **{name: getattr(asked, name)} | given)
         try:
             _parse(tried, offers)
@@ -222,6 +227,7 @@ def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int]
         guidance_interval=offer.guidance_interval,
         clip_skip=offer.clip_skip if asked.clip_skip is None else asked.clip_skip - 1,
         **_control(asked, offer),
+        **_image_prompt(asked, offer),
     )
     if not asked.is_shaped:
         recipe = with_second_pass(recipe, asked, offer)
@@ -247,6 +253,21 @@ def _control(asked: Asked, offer: Offer) -> dict[str, Any]:
         kind = kinds[0] if kinds else ControlType.EDGES
     strength = 1.0 if asked.control_strength is None else float(asked.control_strength)
     return {"controlnet": offer.controlnet_of(kind), "control_type": kind, "control_strength": strength}
+
+
+def _image_prompt(asked: Asked, offer: Offer) -> dict[str, Any]:
+    """Return the values of a recipe for its image prompt, which `with_given` names; none without one.
+
+    Raises UserMistake `image_prompt_alone`, and InvalidRequest where the model takes none.
+    """
+    strength = asked.image_prompt_strength
+    if not asked.image_prompt:
+        if strength is not None:
+            raise UserMistake("image_prompt_alone")
+        return {}
+    if not offer.image_prompts:
+        raise InvalidRequest("no_image_prompts", model=offer.model)
+    return {"image_prompt_strength": IMAGE_PROMPT_STRENGTH if strength is None else float(strength)}
 
 
 def parse_control_type(text: str, offer: Offer) -> ControlType:
@@ -376,8 +397,8 @@ def with_given(
 ) -> Recipe:
     """Return `recipe` with the given pictures, whose files and sizes (width, height) are by field of `GIVEN`.
 
-    Without a size, the offered size nearest in shape to a picture of SHAPING is used. Without a strength that
-    of a start picture is 0.75, or 1 with a mask.
+    Without a size, the offered size nearest in shape to a picture of SHAPING is used: of an image prompt a
+    square is seen. Without a strength that of a start picture is 0.75, or 1 with a mask.
     """
     width, height = recipe.width, recipe.height
     shape = next((sizes[field] for field in SHAPING if field in sizes), None)

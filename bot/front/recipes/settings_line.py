@@ -24,11 +24,12 @@ NUMBERS: Mapping[str, type[int | float]] = {
     "seed": int,
     "strength": float,
     "control_strength": float,
+    "image_prompt_strength": float,
 }
 LISTS = ("lora", "style")  # their values may have commas
 PAINTED = (
     *("size", "variants", "steps", "guidance", "clip_skip", "sampler", "seed", "strength"),
-    *("control_type", "control_strength", "hires", "lora", "model", "style"),
+    *("control_type", "control_strength", "image_prompt_strength", "hires", "lora", "model", "style"),
 )
 """The settings that a picture depends on."""
 SETTINGS = (*PAINTED, PREVIEWS)
@@ -58,6 +59,7 @@ def settings_of(recipe: Recipe, offers: Sequence[Offer] = ()) -> dict[str, objec
         "strength": recipe.strength if recipe.init_image else None,
         "control_type": recipe.control_type.value if recipe.control_image else None,
         "control_strength": recipe.control_strength if recipe.control_image else None,
+        "image_prompt_strength": recipe.image_prompt_strength if recipe.image_prompt else None,
         "hires": None if recipe.second_pass is None else hires_text(recipe.second_pass),
         "lora": ", ".join(loras),
         "model": recipe.model,

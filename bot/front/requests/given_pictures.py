@@ -48,6 +48,7 @@ class Given:
     init_image: SentFile | KeptPicture | None = None
     mask_image: SentFile | KeptPicture | None = None
     control_image: SentFile | KeptPicture | None = None
+    image_prompt: SentFile | KeptPicture | None = None
 
     @property
     def sent(self) -> dict[str, SentFile]:

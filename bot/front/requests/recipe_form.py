@@ -191,6 +191,7 @@ async def recipe_of(
         image="init_image" in given,
         mask="mask_image" in given,
         control="control_image" in given,
+        image_prompt="image_prompt" in given,
     )
     if not asked.control:
         given = {field: name for field, name in given.items() if field != "control_image"}
@@ -212,6 +213,7 @@ async def asked_in(
     image: bool,
     mask: bool,
     control: bool,
+    image_prompt: bool,
 ) -> tuple[Asked, Recipe]:
     """Return the options of a form, and their recipe without the start picture.
 
@@ -226,6 +228,8 @@ async def asked_in(
     elif control and earlier is not None and earlier.control_image is not None:
         kind, strength = earlier.control_type.value, earlier.control_strength
         usual |= {"control_type": kind, "control_strength": strength}
+    if earlier is not None and earlier.image_prompt is not None:
+        usual["image_prompt_strength"] = earlier.image_prompt_strength
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
@@ -233,6 +237,7 @@ async def asked_in(
         image=image,
         mask=mask,
         control=control,
+        image_prompt=image_prompt,
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(request, typed[STYLE]))

@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.holds import Ruling
-from bot.domain.jobs import Job, Recipe
+from bot.domain.jobs import MASK, Job, Recipe
 from bot.files import Artifacts
 from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
@@ -271,9 +271,10 @@ def described(job: Job) -> dict[str, Any]:
         "clip_skip": recipe.clip_skip,
         "sampler": recipe.sampler.value,
         "loras": {lora.name: lora.weight for lora in recipe.loras},
-        "started_from": [name for field, name in recipe.given.items() if field != "control_image"],
+        "started_from": [name for field, name in recipe.given.items() if field in ("init_image", MASK)],
         "strength": recipe.strength,
         "control": None if recipe.control_image is None else _control(recipe),
+        "image_prompt": None if recipe.image_prompt is None else _image_prompt(recipe),
         "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [
@@ -295,6 +296,10 @@ def described(job: Job) -> dict[str, Any]:
 def _control(recipe: Recipe) -> dict[str, Any]:
     kept = {"network": recipe.controlnet, "type": recipe.control_type.value}
     return {"picture": recipe.control_image, **kept, "strength": recipe.control_strength}
+
+
+def _image_prompt(recipe: Recipe) -> dict[str, Any]:
+    return {"picture": recipe.image_prompt, "strength": recipe.image_prompt_strength}
 
 
 def _decided(ruling: Ruling | None) -> dict[str, str] | None:

@@ -157,6 +157,7 @@ async def remix_from(
         image=given.init_image is not None,
         mask=mask is not None,
         control=given.control_image is not None,
+        image_prompt=given.image_prompt is not None,
     )
     if not asked.control:
         given = replace(given, control_image=None)

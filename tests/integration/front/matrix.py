@@ -165,6 +165,7 @@ MENUS: Mapping[str, Row] = {
     "Use this recipe": Row(refused=PAINTS),
     "Paint from this picture": Row(refused=PAINTS),
     "Keep this composition": Row(refused=PAINTS),
+    "Like this picture": Row(refused=PAINTS),
     "Made by AI?": Row(refused=ANYBODY),
     "Report this picture": Row(refused=NOWHERE_ELSE),
     "Whose picture is this?": Row(refused=MODERATES, moderating=True),
@@ -208,6 +209,7 @@ FORMS: Mapping[str, Row] = {
     "clear": Row(refused=MODERATES, custom_id="clear:1:1"),
     "composition": Row(custom_id="composition:0f", fields=WORDS),
     "delete": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
+    "like": Row(custom_id="like:0f", fields=WORDS),
     "permutations": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
     "policy": Row(
         refused=SETS_POLICIES, custom_id="policy:quotas:server:1", fields={"pictures_per_day": "5"}

@@ -60,7 +60,12 @@ PICTURE = encode_png(np.zeros((8, 8, 3), np.uint8), recipe().request(0))
 UNLIMITED: dict[str, Any] = {
     "limits": {"requests_per_minute": 0, "server_requests_per_minute": 0, "files_per_minute": 0},
     "queue": {"max_waiting_per_user": 2000, "server_share": 1.0},
-    "models": [{"controlnets": {"canny": {"source": "nets/canny", "types": ["edges"]}}}],
+    "models": [
+        {
+            "controlnets": {"canny": {"source": "nets/canny", "types": ["edges"]}},
+            "image_prompt": "adapter.safetensors",
+        }
+    ],
 }
 FAULTS = frozenset({"unforeseen", "store_unavailable"})
 

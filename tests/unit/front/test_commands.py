@@ -24,6 +24,7 @@ OFFER = Config().models[0].offer
 CONTROLLED = replace(
     OFFER, controlnets=("net",), control_types=((ControlType.LINES, "net"), (ControlType.EDGES, "net"))
 )
+PROMPTED = replace(CONTROLLED, image_prompts=True)
 OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
 # Discord's pattern, less the two scripts that Python's \w covers only in part.
 NAME = re.compile(r"[-_'\w]{1,32}")
@@ -43,9 +44,7 @@ async def menu_payload() -> list[dict[str, Any]]:
     """The menus as they would be sent to Discord."""
     async with discord.Client(intents=discord.Intents.none()) as client:
         tree = app_commands.CommandTree(client)
-        return [
-            await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus([CONTROLLED])
-        ]
+        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus([PROMPTED])]
 
 
 def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -72,6 +71,7 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
         "Use this recipe",
         "Paint from this picture",
         "Keep this composition",
+        "Like this picture",
         "Made by AI?",
         "Report this picture",
         "Whose picture is this?",
@@ -127,9 +127,9 @@ def files_of(command: dict[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
 
 
 async def test_discord_is_told_that_every_file_is_a_picture() -> None:
-    found = await payload(CONTROLLED)
+    found = await payload(PROMPTED)
     typed = [each for command in found for each in files_of(command)]
-    assert dict(typed).keys() == {"image", "mask", "control", "picture"}
+    assert dict(typed).keys() == {"image", "mask", "control", "image_prompt", "picture"}
     assert all(types == ["image"] for _, types in typed)
     without = copy.deepcopy(found)
     del option(without, "mask")["file_types"]
@@ -181,6 +181,18 @@ async def test_control_is_offered_with_the_types_that_some_model_takes() -> None
     assert (strength["min_value"], strength["max_value"]) == (0, 2)
     assert [menu.name for menu in menus([OFFER])] == [
         menu.name for menu in menus([CONTROLLED]) if menu.name != "Keep this composition"
+    ]
+
+
+async def test_image_prompts_are_offered_where_some_model_takes_them() -> None:
+    for name in ("image_prompt", "image_prompt_strength"):
+        with pytest.raises(StopIteration):
+            option(await payload(CONTROLLED, OTHER), name)
+    strength = option(await payload(PROMPTED, OTHER), "image_prompt_strength")
+    assert (strength["min_value"], strength["max_value"]) == (0, 1)
+    shown = [menu.name for menu in menus([PROMPTED])]
+    assert [menu.name for menu in menus([CONTROLLED])] == [
+        name for name in shown if name != "Like this picture"
     ]
 
 

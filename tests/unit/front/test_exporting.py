@@ -146,6 +146,10 @@ def test_a_request_is_described_with_its_words_and_without_its_token() -> None:
     held = recipe(control_image="dd/upload.png", controlnet="canny", control_strength=0.5)
     kept = {"picture": "dd/upload.png", "network": "canny", "type": "edges", "strength": 0.5}
     assert described(job_of(State.DONE, recipe=held))["control"] == kept
+    shown = recipe(image_prompt="ee/upload.png", image_prompt_strength=0.6)
+    like = described(job_of(State.DONE, recipe=shown))
+    assert like["image_prompt"] == {"picture": "ee/upload.png", "strength": 0.6}
+    assert (like["started_from"], like["control"]) == ([], None)
     assert files_of([job_of(recipe=held)], sent={"dd/upload.png"}) == ["dd/upload.png"]
     assert [(one["seed"], one["state"], one["file"]) for one in said["pictures"]] == [
         (7, "done", "aa/0.png"),

@@ -42,6 +42,8 @@ FULL = recipe(
     controlnet="canny",
     control_type=ControlType.LINES,
     control_strength=0.8,
+    image_prompt="dd/sent.png",
+    image_prompt_strength=0.4,
     loras=(Lora(name="ink", weight=0.8), Lora(name="fog")),
 )
 
@@ -57,9 +59,12 @@ def read(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[
 def test_the_line_names_every_setting_as_the_command_does() -> None:
     assert options_line(settings_of(FULL), ENGLISH) == (
         "size 128x128, variants 4, steps 20, guidance 5, clip_skip 2, sampler DPM++ 2M Karras, seed 7, "
-        "strength 0.35, control_type lines, control_strength 0.8, lora ink:0.8, fog, model demo"
+        "strength 0.35, control_type lines, control_strength 0.8, image_prompt_strength 0.4, "
+        "lora ink:0.8, fog, model demo"
     )
-    assert not {"strength", "control"} & set(options_line(settings_of(RECIPE), ENGLISH).split())
+    assert not {"strength", "control", "image_prompt_strength"} & set(
+        options_line(settings_of(RECIPE), ENGLISH).split()
+    )
 
 
 @pytest.mark.parametrize(("own", "skipped", "said"), [(0, 0, None), (0, 1, 2), (1, 1, None), (1, 0, 1)])
@@ -87,6 +92,7 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
         "strength": 0.35,
         "control_type": "lines",
         "control_strength": 0.8,
+        "image_prompt_strength": 0.4,
         "lora": "ink:0.8, fog",
         "model": "demo",
     }

@@ -119,6 +119,20 @@ async def test_a_control_picture_is_judged_as_it_was_sent_and_a_mask_is_not() ->
         await judging(Engines("bad")).judge_given(replace(CLAIM, showings=(SHOW, WITHHOLD, WITHHOLD)), pixels)
 
 
+async def test_the_square_that_is_seen_of_an_image_prompt_is_judged_beside_the_start_picture() -> None:
+    drawn = PIL.Image.new("RGB", (20, 40), "white")
+    drawn.paste("navy", (0, 10, 20, 13))  # in the middle square, and cut off from a start picture of 16x8
+    file = io.BytesIO()
+    drawn.save(file, "PNG")
+    sent = dict.fromkeys(("init_image", "image_prompt"), file.getvalue())
+    request = replace(CLAIM.request, width=16, height=8, **sent)
+    pixels = await GivenPictures().pixels(request, {"init_image": "a.png", "image_prompt": "a.png"})
+    start, square = pixels.values()
+    assert (start.shape, square.shape) == ((8, 16, 3), (8, 8, 3))
+    assert start.min() > 200
+    assert square.min() < 128
+
+
 def test_previews_are_coarse_where_a_picture_may_be_covered() -> None:
     assert judging(Engines()).may_cover(CLAIM)
     assert not judging(Engines()).may_cover(replace(CLAIM, showings=(SHOW, SHOW, SHOW)))
