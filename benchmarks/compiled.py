@@ -172,11 +172,16 @@ def targets(text: str) -> list[str]:
     return names
 
 
+def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> None:
+    """Compile the evaluations that suit every run."""
+    lane_programs.compile_evaluations(shapes, compiler, shapes.grid.suits_all())
+
+
 BUILDERS = {
     "condition": lane_programs.compile_condition,
     "begin": lane_programs.compile_begin,
     "admit": lane_programs.compile_admit,
-    "denoise": lane_programs.compile_denoise,
+    "denoise": compile_denoise,
     "take": lane_programs.compile_take,
     "decode": lane_programs.compile_decode,
 }
