@@ -37,7 +37,9 @@ AGENT = "DiscordBot (sdjax-bot, 1)"
 SCOPE = "identify"
 ADMINISTRATOR, MANAGE_SERVER, SEE_CHANNEL = 1 << 3, 1 << 5, 1 << 10
 MANAGE_MESSAGES, READ_HISTORY = 1 << 13, 1 << 16
+CONNECT = 1 << 20
 READS = SEE_CHANNEL | READ_HISTORY
+VOICE = frozenset({2, 13})  # types of channels whose messages are for those who may connect
 EVERYTHING = -1  # all bits
 
 Json = dict[str, Any]
@@ -76,13 +78,17 @@ class Membership:
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A server: the permission bits of its roles, and of each channel the bits that it allows and denies."""
+    """A server: the permission bits of its roles, and of each channel the bits that it allows and denies.
+
+    `voice` are the channels for voices.
+    """
 
     id: int
     name: str
     owner_id: int
     roles: Mapping[int, int] = field(repr=False)
     channels: Mapping[int, Overwrites] = field(repr=False)
+    voice: frozenset[int] = field(default=frozenset(), repr=False)
 
     def permissions(self, user_id: int, member: Membership, *, now: float) -> int:
         """Return what a member may do in the whole server.
@@ -103,11 +109,11 @@ class Server:
         base = self.permissions(user_id, member, now=now)
         if base == EVERYTHING:
             return frozenset(self.channels)
-        found = (
-            channel
-            for channel, overwrites in self.channels.items()
-            if _in_channel(base, overwrites, (self.id,), member.roles, (user_id,)) & READS == READS
-        )
+        found = set()
+        for channel, overwrites in self.channels.items():
+            needed = READS | CONNECT if channel in self.voice else READS
+            if _in_channel(base, overwrites, (self.id,), member.roles, (user_id,)) & needed == needed:
+                found.add(channel)
         return frozenset(found)
 
 
@@ -198,6 +204,7 @@ class DiscordApi:
             owner_id=_id_of(guild, "owner_id"),
             roles={_id_of(role): int(role["permissions"]) for role in _rows(guild["roles"])},
             channels={_id_of(each): _overwrites(each) for each in _rows(channels)},
+            voice=frozenset(_id_of(each) for each in _rows(channels) if each.get("type") in VOICE),
         )
 
     @_understood

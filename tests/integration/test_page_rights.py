@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -21,7 +23,7 @@ from bot.domain.errors import DiscordUnavailable
 from bot.domain.hashes import name_of
 from bot.domain.jobs import Showing, State
 from bot.domain.outbox import Outgoing
-from bot.page.discord_api import DiscordApi, opened
+from bot.page.discord_api import CONNECT, READS, DiscordApi, Membership, opened
 from bot.page.discord_login import BACK, EXCHANGES, STATE_SECONDS, DiscordLogin, LoginFailed
 from bot.page.guard import Guard
 from bot.page.house import House
@@ -384,6 +386,27 @@ async def test_an_answer_that_is_not_such_as_discords_is_an_outage(
     async with answering(bodies) as (api, _):
         with pytest.raises(DiscordUnavailable):
             await ask(api, verb)
+
+
+async def test_messages_of_a_voice_channel_are_for_those_who_may_connect() -> None:
+    everybody = [{"id": "1", "permissions": str(READS | CONNECT)}]
+    closed = [{"id": "1", "allow": "0", "deny": str(CONNECT)}]
+    channels = [
+        {"id": str(number), "type": kind, "permission_overwrites": overwrites}
+        for number, kind, overwrites in ((5, 0, closed), (6, 2, closed), (7, 13, closed), (8, 2, []))
+    ]
+    bodies = {
+        "channels": json.dumps(channels).encode(),
+        "guilds/1": (GUILD % ('"n"', '"2"', json.dumps(everybody))).encode(),
+    }
+    async with answering(bodies) as (api, _):
+        server = await api.server(1)
+    assert server is not None
+    member = Membership(name="a", roles=())
+    assert server.readable(3, member, now=0.0) == {5, 8}
+    assert server.readable(2, member, now=0.0) == {5, 6, 7, 8}
+    silent = replace(member, silent_until=9.0)
+    assert server.readable(3, silent, now=0.0) == {5}
 
 
 async def test_of_an_answer_without_end_only_a_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
