@@ -36,7 +36,7 @@ SMALL_SIDE = 320  # pixels
 QUALITY = 80
 MOST_THREADS = 2
 WHOSE = ("whose", "person", "server", "channel")
-SAID = (*WHOSE, "words", "model", "seed", "since", "until", "level", "starred")
+SAID = (*WHOSE, "words", "model", "seed", "since", "until", "level", "starred", "after")
 """Keys of the gallery's address that people choose, and that its links and forms pass on."""
 MOST_PACKED, MOST_BYTES = 100, 256 * 2**20
 """The most pictures of an archive, and the bytes from which on it takes no more."""

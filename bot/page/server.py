@@ -55,7 +55,7 @@ STATIC = MappingProxyType({"page.css": "text/css", **dict.fromkeys(SCRIPTS, "tex
 OF_REVIEWS = ("server", "viewer", "owns")
 OF_QUEUE = ("person", "server", "model", "state", "public")
 OF_JOB = ("job", "person", "server", "role", "here", "public")
-OF_GALLERY = (*SAID, "after", "role", "viewer", "public", "channels")
+OF_GALLERY = (*SAID, "role", "viewer", "public", "channels")
 OF_AUDIT = ("server", "person", "act", "before")
 OF_FAILURES = ("period", "ask", "role")
 GALLERY = View(name="gallery", read=read_gallery, right=Right.GALLERY, keys=OF_GALLERY, fresh_seconds=10.0)

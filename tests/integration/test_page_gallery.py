@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 import aiohttp
 import pytest
@@ -117,6 +118,29 @@ async def test_what_a_member_may_not_see_is_no_favourite_and_not_compared_or_dow
     assert files == {f"{seen}-1.png": await file_of(place, seen), LEFT_OUT: f"{hidden}-1.png".encode()}
     await place.store.favourites.add(IDS["ravi"], hidden)  # by a reaction in Discord, before it was hidden
     assert hidden not in await text_of(browser, f"{place.url}/gallery?whose=server&starred=yes")
+
+
+async def test_stars_comparisons_and_archives_stay_at_the_part_of_the_gallery_that_is_looked_at(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, older = await place.as_("moderator"), await place.paint(1)
+    after = f"after={await place.paint(2)}"
+    monkeypatch.setattr(pictures, "ON_A_PAGE", 1)
+    gallery = f"{place.url}/gallery?whose=server"
+    assert after in await text_of(browser, gallery)
+    text = await text_of(browser, f"{gallery}&{after}")
+    marks = text[text.index('action="/gallery/compare"') :]
+    kept = urlencode(re.findall(r'type="hidden" name="(\w+)" value="(\w+)"', marks))
+    assert list(await archive(browser, f"{place.url}/gallery/archive?{kept}")) == [f"{older}-1.png"]
+    (star,) = re.findall(r'formaction="(/gallery/\w+/star[^"]*)"', marks)
+    origin = {"Origin": place.url}
+    async with browser.post(place.url + star.replace("&amp;", "&"), headers=origin) as answer:
+        assert after in answer.url.query_string
+        assert older in await answer.text()
+    (back,) = re.findall(
+        'href="(/gallery[?][^"]*)"', await text_of(browser, f"{place.url}/gallery/compare?{kept}")
+    )
+    assert after in back
 
 
 async def test_the_operator_of_a_link_has_no_favourites(place: Place) -> None:
