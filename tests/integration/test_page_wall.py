@@ -14,7 +14,7 @@ from recipes import origin, recipe
 
 from bot.domain.hashes import name_of
 from bot.domain.holds import Cause, Hold, Outcome
-from bot.domain.jobs import Job, Showing
+from bot.domain.jobs import Showing
 from bot.page.rules import EXAMPLES, tried
 from bot.page.wall import UNDO_SECONDS
 from bot.process.threads import Deadline
@@ -194,15 +194,16 @@ async def test_what_was_decided_a_moment_ago_is_held_again(
     assert image.held is not None
 
 
+@pytest.mark.parametrize("reason", ["because", ""])
 async def test_a_decision_by_picture_is_undone_for_all_its_pictures_and_for_no_other(
-    place: Place, mina: aiohttp.ClientSession
+    place: Place, mina: aiohttp.ClientSession, reason: str
 ) -> None:
     review = await held(place, variants=3)
     job_id, reviews = review.job_id or "", place.store.reviews
     await reviews.decide(review.id, Outcome.SHOWN, BY, but={0: Outcome.REJECTED})
     await reviews.hold(job_id, Hold(cause=Cause.REPORTS), BY)
     (second,) = await reviews.waiting(HERE, limit=9)
-    await post(mina, place, f"/wall/{second.id}/decide", act="reject", tile="1", reason="because")
+    await post(mina, place, f"/wall/{second.id}/decide", act="reject", tile="1", reason=reason)
     images = (await place.store.jobs.get(job_id)).images
     assert [image.showing.value for image in images] == ["withhold", "withhold", "show"]
     await post(mina, place, f"/wall/{second.id}/undo")
@@ -222,6 +223,21 @@ async def test_a_rejection_is_not_undone_once_its_person_has_appealed(
     assert image.showing is Showing.WITHHOLD
 
 
+async def test_a_rejection_is_not_undone_once_the_person_of_a_copy_has_appealed(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    review = await held(place)
+    first = (await place.store.jobs.get(review.job_id or "")).images[0]
+    copy = await copied(place, first.held or "", Showing.HOLD)
+    await post(mina, place, f"/wall/{review.id}/decide", act="reject", reason="because")
+    await place.store.appeals.appeal_pictures(copy, IDS["yuna"])
+    path, _ = await post(mina, place, f"/wall/{review.id}/undo")
+    assert path == f"/wall/{review.id}?trouble=review_over"
+    for job_id in (copy, first.job_id):
+        (image,) = (await place.store.jobs.get(job_id)).images
+        assert image.showing is Showing.WITHHOLD
+
+
 @pytest.mark.parametrize("of_copy", [False, True])
 async def test_what_another_has_decided_since_is_not_undone(
     place: Place, mina: aiohttp.ClientSession, of_copy: bool
@@ -231,7 +247,7 @@ async def test_what_another_has_decided_since_is_not_undone(
     undo = f"/wall/{review.id}/undo"
     assert undo in await shown(mina, place, f"/wall?last={review.id}")
     job = await store.jobs.get(review.job_id or "")
-    job_id = await copied(place, job) if of_copy else job.id
+    job_id = await copied(place, job.images[0].artifact or "") if of_copy else job.id
     await store.reviews.hold(job_id, Hold(cause=Cause.REPORTS), BY)
     (second,) = await store.reviews.waiting(HERE, limit=9)
     await post(await place.as_("moderator"), place, f"/wall/{second.id}/decide", act="spoiler")
@@ -242,13 +258,12 @@ async def test_what_another_has_decided_since_is_not_undone(
     assert [image.showing for image in (await store.jobs.get(job.id)).images] == [Showing.SPOILER]
 
 
-async def copied(place: Place, job: Job) -> str:
-    """Another request of the server with the picture of this one."""
+async def copied(place: Place, name: str, showing: Showing = Showing.SHOW) -> str:
+    """Another request of the server with the picture of this name."""
     whose = origin(2, user_id=IDS["yuna"], guild_id=HERE, channel_id=ART)
     copy = await place.store.jobs.enqueue(recipe(), whose)
     (claim,) = await place.store.leases.claim("one", limit=1, ttl=60.0)
-    name = job.images[0].artifact or ""
-    await place.store.leases.complete(claim, artifact=name, seconds=1.0, showing=Showing.SHOW)
+    await place.store.leases.complete(claim, artifact=name, seconds=1.0, showing=showing)
     return copy.id
 
 

@@ -39,15 +39,14 @@ async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *,
 
 
 async def hold_again(
-    connection: AsyncConnection, job_id: str, hold: Hold, *, rejected: str, now: float
+    connection: AsyncConnection, job_id: str, hold: Hold, *, rejected: sa.ColumnElement[bool], now: float
 ) -> list[str]:
-    """Hold the shown pictures of a job, and those `rejected` for this reason whose files are kept."""
+    """Hold the shown pictures of a job, and those that are `rejected` and whose files are kept."""
     await lock_sharing(connection, job_id, tuple(Showing))  # in one order: both changes lock parts of these
     shown = await hold_pictures(connection, job_id, hold, now=now)
-    theirs = (images.c.ruling == Outcome.REJECTED.value) & (images.c.ruling_reason == rejected)
     values = _held_by(hold)
     return shown + await _change(
-        connection, job_id, *values, before=(Showing.WITHHOLD,), only=theirs, now=now
+        connection, job_id, *values, before=(Showing.WITHHOLD,), only=rejected, now=now
     )
 
 

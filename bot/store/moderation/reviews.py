@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
+from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job
 from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, insert
@@ -26,7 +26,7 @@ from bot.store.rows.reviews import (
     ReviewSettings,
     about_pictures,
     close,
-    is_decided_since,
+    is_followed,
     open_for_held,
     readable_reviews,
     review_of,
@@ -35,7 +35,7 @@ from bot.store.rows.reviews import (
 )
 from bot.store.rows.revisions import hold_server
 from bot.store.tables.outbox import outbox
-from bot.store.tables.queue import images
+from bot.store.tables.queue import audit, images
 from bot.store.tables.reviews import review_settings, reviews
 
 ACTS: Mapping[Outcome, Act] = {
@@ -93,22 +93,22 @@ class Reviews(Verbs):
     async def undo(self, review: Review, by: By) -> None:
         """Hold again the pictures that a review has let through or rejected, for another decision.
 
-        Raises UserMistake `review_over` where they have been decided about since, or their person has
-        appealed, and as `hold` does.
+        Raises UserMistake `review_over` where they have been decided about since, or somebody has appealed,
+        and as `hold` does.
         """
         async with self._telling(results=True) as connection:
             job = await load_job(connection, review.job_id or "")
             hold = job.hold or Hold(cause=Cause.MODE)
-            held = await hold_again(connection, job.id, hold, rejected=review.reason, now=self._clock())
-            job = await self._note_held(connection, job.id, hold, by, held)
-            # Both are read under the locks of the jobs.
-            if job.appeal is Appeal.OPEN or await is_decided_since(connection, review):
+            rejected = await _rejected_by(connection, review)
+            held = await hold_again(connection, job.id, hold, rejected=rejected, now=self._clock())
+            await self._note_held(connection, job.id, hold, by, held)
+            if await is_followed(connection, review):  # read under the locks of the jobs
                 raise UserMistake("review_over")
 
     async def is_last(self, review: Review) -> bool:
-        """Return whether a decided review is the last decision about its pictures."""
+        """Return whether a decided review is the last word about its pictures."""
         async with self._database.read() as connection:
-            return not await is_decided_since(connection, review)
+            return not await is_followed(connection, review)
 
     async def get(self, review_id: int, guild_id: int | None) -> Review:
         """Return a review of a server, of any for None; raises UserMistake `review_gone`."""
@@ -229,6 +229,20 @@ class Reviews(Verbs):
 def _known(review_id: int, guild_id: int | None) -> sa.ColumnElement[bool]:
     here = sa.true() if guild_id is None else reviews.c.guild_id == guild_id
     return here & (reviews.c.id == review_id) & (reviews.c.kind != Kind.REFUSED.value)
+
+
+async def _rejected_by(connection: AsyncConnection, review: Review) -> sa.ColumnElement[bool]:
+    """Return the condition for the pictures of the review's job that it has rejected, by the log."""
+    # With the server and the act as conditions, SQLite might read all rejections of the server.
+    then = (audit.c.subject_id == review.user_id) & (audit.c.at == review.decided_at)
+    rows = await connection.execute(sa.select(audit.c.act, audit.c.after).where(then))
+    theirs = [row.after for row in rows if row.act == Act.REJECT and row.after.get("job") == review.job_id]
+    if not theirs:
+        return sa.false()
+    rejected = (images.c.ruling == Outcome.REJECTED.value) & (images.c.ruling_reason == review.reason)
+    if (numbers := theirs[0].get("pictures")) is not None:
+        rejected &= images.c.index.in_([number - 1 for number in numbers])
+    return rejected
 
 
 async def _change_pictures(

@@ -155,14 +155,17 @@ async def close(
     return rows
 
 
-async def is_decided_since(connection: AsyncConnection, review: Review) -> bool:
-    """Return whether another decision about the pictures of a decided review, or their copies, is later."""
+async def is_followed(connection: AsyncConnection, review: Review) -> bool:
+    """Return whether a decision about the pictures of a decided review is later, or an appeal waits.
+
+    The same pictures in other requests of the server count too.
+    """
     others = images.alias()
     same = sa.select(others.c.job_id).join(images, images.c.artifact == others.c.artifact)
     # With the server as a condition, SQLite might read all reviews of the server.
     later = sa.select(reviews.c.guild_id).where(
         reviews.c.job_id.in_(same.where(images.c.job_id == review.job_id)),
-        reviews.c.decided_at > review.decided_at,
+        (reviews.c.decided_at > review.decided_at) | (waits() & (reviews.c.kind == Kind.APPEAL.value)),
     )
     return review.guild_id in set(await connection.scalars(later))
 
