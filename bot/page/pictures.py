@@ -162,7 +162,8 @@ class Pictures:
     ) -> web.StreamResponse:
         """Send an archive of the marked pictures, without a mark of those that the gallery shows for `query`.
 
-        `again` tells who the viewer is now, before each picture. Raises UserMistake `archive_busy`.
+        `again` tells who the viewer is now, before each picture. After ARCHIVE_SECONDS the connection is
+        closed. Raises UserMistake `archive_busy`.
         """
         person = (await again()).user_id
         if person in self._packing or len(self._packing) >= MOST_ARCHIVES:
@@ -178,9 +179,13 @@ class Pictures:
             answer = web.StreamResponse(headers={**HEADERS, **named, "Content-Type": "application/zip"})
             answer.force_close()
             with suppress(ConnectionError):
-                await answer.prepare(request)
-                async for part in self._packed(marks, again):
-                    await answer.write(part)
+                async with asyncio.timeout(ARCHIVE_SECONDS):
+                    await answer.prepare(request)
+                    async for part in self._packed(marks, again):
+                        await answer.write(part)
+        except TimeoutError:  # files that cannot be read may take longer than the connection lives
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._packing.discard(person)
         return answer

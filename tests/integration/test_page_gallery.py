@@ -264,3 +264,21 @@ async def test_who_goes_in_the_middle_of_an_archive_makes_room_for_another(
                 if answer.content_type == "application/zip":
                     break
             await asyncio.sleep(0.01)
+
+
+async def test_an_archive_whose_pictures_cannot_be_read_ends_with_its_time(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, job_id = await place.as_("moderator"), await place.paint(1)
+    address = f"{place.url}/gallery/archive?picture={job_id}.0"
+
+    async def hanging(_name: str, *, tidy: bool = True) -> bytes:
+        return await asyncio.Future()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place.house.artifacts, "get", hanging)
+        patch.setattr("bot.page.pictures.ARCHIVE_SECONDS", 0.1)
+        async with browser.get(address) as answer:
+            with pytest.raises(aiohttp.ClientPayloadError):  # nobody takes a part for the whole
+                await answer.read()
+    assert list(await archive(browser, address)) == [f"{job_id}-1.png"]
