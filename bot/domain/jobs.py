@@ -265,6 +265,11 @@ class Origin:
     thread_parent_id: int | None = None
     traceparent: str | None = field(default=None, compare=False)
 
+    @property
+    def is_public(self) -> bool:
+        """Whether the members of a server saw the answer too: neither a private one nor a direct message."""
+        return not self.private and self.guild_id is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:

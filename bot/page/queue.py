@@ -53,7 +53,7 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         origin = job.origin
         others = person is not None and origin.user_id != person
         elsewhere = server is not None and origin.guild_id != server
-        closed = origin.private and (server is not None or "public" in query)
+        closed = not origin.is_public and (server is not None or "public" in query)
         if others or elsewhere or closed:
             raise web.HTTPNotFound
         places = await house.store.positions.of_all([job_id])

@@ -105,7 +105,7 @@ class Viewer:
         origin = job.origin
         if self.role is Role.OPERATOR or origin.user_id == self.user_id:
             return True
-        if origin.private or self.reach(Right.GALLERY) is None:
+        if not origin.is_public or self.reach(Right.GALLERY) is None:
             return False
         if self.role is not Role.MEMBER:
             return self.may(Right.GALLERY, guild_id=origin.guild_id, user_id=origin.user_id)

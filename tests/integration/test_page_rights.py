@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -267,22 +268,30 @@ async def test_a_manager_changes_the_order_of_no_other_server_and_of_no_direct_m
             assert (f"/jobs/{job_id}/{verb}" in text) == (job_id == here), path
 
 
-@pytest.mark.parametrize("guild_id", [HERE, None])
-async def test_readers_see_no_private_request_of_others(place: Place, guild_id: int | None) -> None:
+async def test_readers_see_no_private_request_and_no_direct_message_of_others(place: Place) -> None:
     browser = await place.as_("reader")
-    ids = []
-    for number, private in ((1, True), (2, False)):
-        whose = origin(number, guild_id=guild_id, channel_id=ART, user_id=5, private=private)
-        ids.append((await place.store.jobs.enqueue(recipe(prompt="a secret"), whose)).id)
-    private, public = ids
-    async with browser.get(f"{place.url}/queue?public=&person=5") as answer:
+    unseen = [
+        await place.paint(1, private=True),
+        await place.paint(2, private=True, guild_id=None),
+        await place.paint(3, guild_id=None),
+    ]
+    public = await place.paint(4)
+    async with browser.get(f"{place.url}/gallery?whose=server&public=") as answer:
         text = await answer.text()
-    assert public in text
-    assert private not in text
-    for job_id in ids:
-        for path in (f"/jobs/{job_id}?public=", f"/live/jobs/{job_id}", f"/jobs/{job_id}?whose=server"):
+    assert {each for each in (public, *unseen) if each in text} == {public}
+    asked = [
+        origin(number, guild_id=guild_id, private=private)
+        for number, (guild_id, private) in enumerate(itertools.product((HERE, None), (False, True)))
+    ]
+    waiting = [(await place.store.jobs.enqueue(recipe(), each)).id for each in asked]
+    async with browser.get(f"{place.url}/queue?public=") as answer:
+        text = await answer.text()
+    assert [each in text for each in waiting] == [True, False, False, False]
+    for job_id in (public, *unseen, *waiting):
+        paths = [f"/jobs/{job_id}?public=", f"/live/jobs/{job_id}", f"/jobs/{job_id}?whose=server"]
+        for path in paths if job_id in waiting else [*paths, f"/pictures/{job_id}/0"]:
             async with browser.get(f"{place.url}{path}") as answer:
-                assert answer.status == (200 if job_id == public else 404), path
+                assert answer.status == (200 if job_id in (public, waiting[0]) else 404), path
 
 
 async def test_one_member_leaves_streams_to_others_and_operators_may_have_all(place: Place) -> None:

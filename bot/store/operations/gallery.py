@@ -16,7 +16,7 @@ from bot.domain.levels import Level
 from bot.store.database.database import Verbs
 from bot.store.queue.copies import no_copy
 from bot.store.queue.search import CHUNK, SEARCHED, has_words, words_of
-from bot.store.rows.jobs import load_jobs
+from bot.store.rows.jobs import is_public, load_jobs
 from bot.store.tables.queue import favourites, images, jobs
 
 
@@ -24,10 +24,10 @@ from bot.store.tables.queue import favourites, images, jobs
 class Search:
     """What is looked for: all words in the prompt, one person's, one server's, one channel's, of one model.
 
-    `public` requests are those whose answer others saw too. With `channels`, only those of these channels
-    are found that neither an age restriction nor a rule on words keeps from members. `seed` and `level` are
-    those of one picture of the request, which ended from `since` on and before `until`. `starred_by` is a
-    person who marked the request, or a copy of it, with a star.
+    `public` requests are those whose answer members of a server saw too. With `channels`, only those of these
+    channels are found that neither an age restriction nor a rule on words keeps from members. `seed` and
+    `level` are those of one picture of the request, which ended from `since` on and before `until`.
+    `starred_by` is a person who marked the request, or a copy of it, with a star.
     """
 
     words: str = ""
@@ -150,7 +150,7 @@ def _conditions(search: Search) -> list[sa.ColumnElement[bool]]:
         of_threads = jobs.c.thread_parent_id == search.channel_id
         conditions.append(of_threads | (jobs.c.channel_id == search.channel_id))
     if search.public:
-        conditions.append(jobs.c.private.is_(False))
+        conditions.append(is_public())
     if search.channels is not None:
         conditions.append(jobs.c.channel_id.in_(search.channels))
         conditions.append(jobs.c.channel_kind != ChannelKind.AGE_RESTRICTED.value)

@@ -14,7 +14,7 @@ from bot.domain.jobs import State
 from bot.store.database.database import Verbs, of_row
 from bot.store.queue.jobs import PAUSED, RUNS, WAITS
 from bot.store.rows.audit import Act, By, note
-from bot.store.rows.jobs import among
+from bot.store.rows.jobs import among, is_public
 from bot.store.rows.pauses import OF_PAUSE, pause_job, resume_job
 from bot.store.rows.transitions import lock_owned_job
 from bot.store.tables.queue import images, jobs, offered_lanes, restrictions, virtual_clock
@@ -28,7 +28,7 @@ KINDS = tuple(_KINDS)
 class Wanted:
     """Which requests are listed: of one of KINDS, person, server, model; all where nothing is said.
 
-    `public` requests are those whose answer others see too.
+    `public` requests are those whose answer members of a server see too.
     """
 
     kind: str = ""
@@ -149,7 +149,7 @@ def _first(kind: sa.ColumnElement[bool], rank: int, named: frozenset[str]) -> sa
         "user_id": jobs.c.user_id == sa.bindparam("user_id"),
         "guild_id": jobs.c.guild_id == sa.bindparam("guild_id"),
         "model": sa.exists().where(images.c.job_id == jobs.c.id, of_model),
-        "public": jobs.c.private.is_(False),
+        "public": is_public(),
     }
     columns = (jobs.c.id, jobs.c.user_id, jobs.c.user_name, jobs.c.guild_id, jobs.c.state, jobs.c.paused)
     mine = images.c.job_id == jobs.c.id

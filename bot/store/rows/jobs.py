@@ -299,6 +299,11 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
     return {name: value for name, value in values.items() if getattr(recipe, name) != DEFAULTS[name]}
 
 
+def is_public() -> sa.ColumnElement[bool]:
+    """Return the condition for jobs of which `Origin.is_public` is true."""
+    return jobs.c.private.is_(False) & jobs.c.guild_id.is_not(None)
+
+
 def every_value(recipe: Recipe) -> dict[str, Any]:
     """Return the whole recipe as JSON values."""
     return {**asdict(recipe), "sampler": recipe.sampler.value}
