@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import aiohttp
 from evening import free_port
@@ -92,12 +94,13 @@ class Place:
         variants: int = 1,
         hashes: Hashes = NO_HASHES,
         prompt: str = "",
+        asked: Mapping[str, Any] = MappingProxyType({}),
         **whose: object,
     ) -> str:
-        """A finished request with pictures of a colour of its own."""
+        """A finished request with pictures of a colour of its own; `asked` is more of its recipe."""
         values = {"user_id": IDS["yuna"], "guild_id": HERE, "channel_id": ART, "private": False, **whose}
-        asked = recipe(prompt=prompt or f"wall {number}", variants=variants)
-        job_id = (await self.store.jobs.enqueue(asked, origin(number + next(_NUMBERS), **values))).id
+        wanted = recipe(prompt=prompt or f"wall {number}", variants=variants, **asked)
+        job_id = (await self.store.jobs.enqueue(wanted, origin(number + next(_NUMBERS), **values))).id
         for claim in await self.store.leases.claim("one", limit=variants, ttl=TTL):
             png = io.BytesIO()
             Image.new("RGB", (64, 64), (number % 256, 40, next(_NUMBERS) % 256)).save(png, "PNG")

@@ -50,10 +50,13 @@ NAMES = MappingProxyType(
         "guidance_scale": "guidance",
         "init_image": "image",
         "mask_image": "mask",
+        "control_image": "control",
         "loras": "lora",
     }
 )
 """Values of a recipe whose options of `/imagine` have another name."""
+NOT_COMPARED = frozenset({"variants", "width", "height", "second_pass"})  # the last three have other names
+FIRST_CHARACTERS = 11  # of a given picture's name, which tells whether it is the same picture
 _MARK = re.compile(r"([A-Za-z0-9_-]{1,16})\.([0-9])")
 
 Mark = tuple[str, int]
@@ -262,9 +265,11 @@ def _name(job_id: str, index: int) -> str:
 def _settings(job: Job, image: ImageRecord) -> dict[str, Any]:
     """Return all that a picture depends on, by name."""
     recipe = job.recipe.from_image(image.index)
-    values = {name: value for name, value in every_value(recipe).items() if name != "variants"}
-    for name, value in (values.pop("second_pass") or {}).items():
-        values[f"hires {name}"] = value
+    values = {name: value for name, value in every_value(recipe).items() if name not in NOT_COMPARED}
+    values |= {field: name[:FIRST_CHARACTERS] for field, name in recipe.given.items()}
+    values["size"] = f"{recipe.width}x{recipe.height}"
+    if (second := recipe.second_pass) is not None:
+        values["hires"] = f"{second.width}x{second.height} {second.strength:g} {second.num_inference_steps}"
     values["loras"] = [f"{lora.name} {lora.weight:g}" for lora in recipe.loras]
     values["variations"] = [f"{each.seed} {each.strength:g}" for each in recipe.variations]
     return values

@@ -20,6 +20,7 @@ from bot.page import pictures
 from bot.page.members import FRESH_SECONDS
 from bot.page.pictures import LEFT_OUT
 from bot.sandbox.permissions import Permission
+from sdjax_engine.request import SecondPass
 
 
 @pytest.fixture
@@ -166,6 +167,24 @@ async def test_two_pictures_are_compared_by_what_differs(place: Place) -> None:
     assert 'href="/gallery?whose=server"' in text
     equal = await text_of(browser, f"{place.url}/gallery/compare?picture={job_id}.0&picture={other}.0")
     assert 'dir="ltr">seed<' not in equal
+
+
+async def test_what_differs_is_named_as_the_options_are_in_each_language(place: Place) -> None:
+    browser, job_id = await place.as_("moderator"), await place.paint(1)
+    second = SecondPass(width=1024, height=1024, num_inference_steps=9, strength=0.5)
+    given = {"init_image": f"aa/aa{'7' * 62}.png", "control_image": f"bb/bb{'8' * 62}.png"}
+    asked = {"width": 512, "height": 768, "num_inference_steps": 7, "second_pass": second, **given}
+    other = await place.paint(1, asked=asked)
+    browser.cookie_jar.update_cookies({"language": "ko"}, URL(place.url))
+    marks = f"picture={job_id}.0&picture={other}.0"
+    text = await text_of(browser, f"{place.url}/gallery/compare?{marks}")
+    names = re.findall(r'scope="row" dir="ltr">([^<]*)<', text)
+    assert {"크기", "스텝", "고해상도", "이미지", "구도"} <= set(names)
+    assert not {"width", "height"} & set(names)
+    assert "<mark>512x768</mark>" in text
+    assert "<mark>1024x1024</mark> <mark>0.5</mark> <mark>9</mark>" in text
+    assert "<mark>aa/aa777777</mark>" in text
+    assert "7" * 12 not in text  # the name of a file tells what is in it
 
 
 @pytest.mark.parametrize(
