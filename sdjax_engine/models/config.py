@@ -117,7 +117,8 @@ def check_divisible(model: str, *, widths: tuple[int, ...], parts: tuple[int, ..
 
 
 def check_encoder(model: str, values: Config) -> None:
-    """Raise UnreadableCheckpoint for layers, an activation or heads that no transformer encoder can have."""
+    """Raise UnreadableCheckpoint for values that no transformer encoder can have."""
+    check_positive(model, values, keys=("layer_norm_eps",))
     check_layers(model, key="num_hidden_layers", value=values["num_hidden_layers"])
     activation(values["hidden_act"], model=model)
     check_divisible(
@@ -417,8 +418,10 @@ def settle_vae_config(config: Config) -> dict[str, Any]:
     spread = {key: values[key] for key in ("latents_mean", "latents_std")}
     if set(spread.values()) != {None}:
         channels = values["latent_channels"]
-        wrong = [key for key, each in spread.items() if not isinstance(each, tuple) or len(each) != channels]
+        wrong = [key for key, each in spread.items() if not are_numbers(each, channels)]
         refuse(AUTOENCODER, [f"{key}={quoted(spread[key])}" for key in wrong])
+        if not all(each > 0 for each in spread["latents_std"]):
+            refuse(AUTOENCODER, [f"latents_std={quoted(spread['latents_std'])}"])
     return values
 
 
@@ -527,6 +530,12 @@ def check_positive(model: str, values: Config, *, keys: Sequence[str]) -> None:
     """Raise UnreadableCheckpoint that names those of the keys whose values are no numbers above 0."""
     wrong = [key for key in keys if type(values[key]) not in (int, float) or not values[key] > 0]
     refuse(model, [f"{key}={quoted(values[key])}" for key in wrong])
+
+
+def are_numbers(value: object, count: int) -> bool:
+    return (
+        isinstance(value, tuple) and len(value) == count and all(type(each) in (int, float) for each in value)
+    )
 
 
 def is_count(value: object) -> bool:

@@ -9,6 +9,7 @@ from sdjax_engine.models.config import (
     AUTOENCODER_DEFAULTS,
     Config,
     check_layers,
+    check_positive,
     is_count,
     refuse,
     settle,
@@ -51,6 +52,7 @@ def settle_flux2_config(config: Config) -> dict[str, Any]:
     out = given.pop("out_channels", None)
     values = settle(given, model=FLUX2, defaults=FLUX2_DEFAULTS, supported=FLUX2_SUPPORTED)
     refuse(FLUX2, [f"{key}={quoted(values[key])}" for key in COUNTS if not is_count(values[key])])
+    check_positive(FLUX2, values, keys=("eps", "mlp_ratio", "rope_theta"))
     check_layers(FLUX2, key="num_layers", value=(values["num_layers"], values["num_single_layers"]))
     axes = values["axes_dims_rope"]
     fits = isinstance(axes, tuple) and len(axes) == AXES and all(is_count(axis) for axis in axes)
@@ -78,6 +80,7 @@ def settle_flux2_vae_config(config: Config) -> dict[str, Any]:
         supported=supported,
         unused=unused,
     )
+    check_positive(AUTOENCODER_FLUX2, own, keys=("batch_norm_eps",))
     values = settle_vae_config({key: each for key, each in every.items() if key in AUTOENCODER_DEFAULTS})
     widths = own["decoder_block_out_channels"]
     if widths is not None and (

@@ -11,6 +11,7 @@ from sdjax_engine.models.config import (
     check_divisible,
     check_layers,
     check_lengths,
+    check_positive,
     per_block,
     refuse,
     settle,
@@ -90,6 +91,11 @@ def settle_unet_config(config: Config, *, model: str = NAME) -> dict[str, Any]:
     if values["reverse_transformer_layers_per_block"] is not None:
         lists |= {"reverse_transformer_layers_per_block": values["reverse_transformer_layers_per_block"]}
     check_lengths(model, count=count, lists=lists)
+    check_positive(model, values, keys=("norm_eps",))
+    refuse(
+        model,
+        [] if type(values["freq_shift"]) in (int, float) else [f"freq_shift={quoted(values['freq_shift'])}"],
+    )
     for key in DEPTHS:
         check_layers(model, key=key, value=values[key])
     values |= {key: per_block(values[key], count) for key in PER_BLOCK}

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import build_tokenizer
+from checkpoints import IMAGE_ENCODER, UNET, build_tokenizer
+from flux2_klein_files import TRANSFORMER as FLUX2
+from flux2_klein_files import VAE as FLUX2_VAE
 from safetensors.numpy import save_file
 from z_image_files import ENCODER, TRANSFORMER, VAE, build_chat_tokenizer
 
@@ -43,6 +45,7 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
     "no vocabulary": ("model", {"type": "BPE", "vocab": [], "merges": []}),
     "chance": ("model.dropout", 0.5),
     "an unknown token that is not there": ("model.unk_token", "nowhere"),
+    "a prefix longer than a letter": ("model.continuing_subword_prefix", "#" * 50),
 }
 
 
@@ -73,6 +76,17 @@ def test_a_tokenizer_that_is_another_program_is_refused(name: str, kind: str, tm
 def test_a_tokenizer_as_large_as_no_known_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": "x" * 2**24}))
     assert "more than 16.0 MiB" in refusal_of(lambda: ChatTokenizer.load(tmp_path))
+
+
+def test_a_tokenizer_that_repeats_a_prompt_reads_it_once(tmp_path: Path) -> None:
+    build_chat_tokenizer().save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    once = ChatTokenizer.load(tmp_path).tokens("a red star", length=64)
+    piece = {"Sequence": {"id": "A", "type_id": 0}}
+    repeating = {"type": "TemplateProcessing", "single": [piece] * 9, "pair": [], "special_tokens": {}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"post_processor": repeating}))
+    found = ChatTokenizer.load(tmp_path).tokens("a red star", length=64)
+    assert (found.count, found.ids.tolist()) == (once.count, once.ids.tolist())
 
 
 @pytest.mark.parametrize("token", ["\ud800x", "\n" * 10**6])
@@ -133,6 +147,24 @@ def test_a_scalar_beside_the_layers_of_a_denoiser_is_left_to_the_check_of_names(
         *(("AutoencoderKL", VAE, {"scaling_factor": value}) for value in ("x", [], 0, -1, True)),
         *(("AutoencoderKL", VAE, {"shift_factor": value}) for value in ("x", [1], True)),
         *(("AutoencoderKL", VAE, {"act_fn": value}) for value in (None, [])),
+        *(
+            ("AutoencoderKL", VAE, {"latents_mean": [0] * 16, "latents_std": [1] * 16} | {key: value})
+            for key, value in (
+                ("latents_mean", ["x"] * 16),
+                ("latents_std", ["x"] * 16),
+                ("latents_std", [0] * 16),
+            )
+        ),
+        *(
+            ("Flux2Transformer2DModel", FLUX2, {key: value})
+            for key in ("eps", "rope_theta", "mlp_ratio")
+            for value in ("x", 0, -1, True, None, [1])
+        ),
+        *(("AutoencoderKLFlux2", FLUX2_VAE, {"batch_norm_eps": value}) for value in ("x", -1, None, [])),
+        *(("CLIPVisionModelWithProjection", IMAGE_ENCODER, {"layer_norm_eps": value}) for value in ("x", -1)),
+        *(("CLIPTextModel", {}, {"layer_norm_eps": value}) for value in ("x", -1, None)),
+        *(("UNet2DConditionModel", UNET, {"norm_eps": value}) for value in ("x", -1, None)),
+        *(("UNet2DConditionModel", UNET, {"freq_shift": value}) for value in ("x", None, [1])),
     ],
 )
 def test_a_configuration_with_no_number_in_its_place_is_refused(
