@@ -62,7 +62,8 @@ def _is_known_model(model: Any) -> bool:
         return False
     unknown = model.get("unk_token")
     named = unknown is None or (isinstance(unknown, str) and unknown in model["vocab"])
-    return named and model.get("type", "BPE") == "BPE" and not model.get("dropout")
+    is_plain = not (model.get("dropout") or model.get("continuing_subword_prefix"))
+    return named and is_plain and model.get("type", "BPE") == "BPE"
 
 
 def _steps(content: dict[str, Any], part: str) -> list[Any]:
@@ -155,7 +156,7 @@ def add(bpe: tokenizers.Tokenizer, added: dict[int, AddedToken], folder: Path) -
 def read_bpe(
     folder: Path, settings: dict[str, Any], *, unknown: str, special: tuple[str, ...]
 ) -> tokenizers.Tokenizer:
-    """Return the bare tokenizer, without truncation or padding, from either form of files."""
+    """Return the bare tokenizer, which neither cuts nor adds anything, from either form of files."""
     whole, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
     if not whole.is_file() and not (vocabulary.is_file() and merges.is_file()):
         raise UnreadableCheckpoint(f"{folder} holds neither tokenizer.json nor vocab.json with merges.txt.")
@@ -174,6 +175,7 @@ def read_bpe(
     if missing:
         raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {quoted(missing[0])}.")
     bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
+    bpe.post_processor = None  # it could repeat a prompt a million times
     bpe.no_truncation()
     bpe.no_padding()
     return bpe
