@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import safe_open
 
-from sdjax_engine.errors import UnreadableCheckpoint, quoted
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import VECTORS, TextEncoders
 from sdjax_engine.weights.checkpoint import Checkpoint
 from sdjax_engine.weights.load import Put
@@ -72,7 +72,7 @@ def read_embedding(path: Path, widths: tuple[int, ...], *, most: int) -> Embeddi
     if names is None:
         raise UnreadableCheckpoint(
             f"{file} is no embedding, which has one tensor, or {' and '.join(OF_TWO)}: it has "
-            f"{shorten([quoted(name) for name in sorted(tensors)]) or 'none'}."
+            f"{shorten(sorted(tensors)) or 'none'}."
         )
     shapes = {name: tensors[name].shape for name in names}
     shapes = {name: shape if len(shape) == 2 else (1, *shape) for name, shape in shapes.items()}

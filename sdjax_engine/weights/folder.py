@@ -99,16 +99,10 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
     stored: dict[str, Stored] = {}
     for name, tensor in tensors_in(file).items():
         current = names.current_names(name)
-        if len(current) > 1 and (not tensor.shape or tensor.shape[0] % len(current)):
-            raise UnreadableCheckpoint(
-                f"{file} has the tensor {quoted(name)} of the shape {tensor.shape}, which cannot be divided "
-                f"among {len(current)} layers."
-            )
         for index, each in enumerate(current):
             if each in stored:
                 raise UnreadableCheckpoint(f"{file} has the tensor {quoted(each)} under two names.")
-            share = tensor.share(index, len(current)) if len(current) > 1 else tensor
-            stored[each] = replace(share, exchanged=names.halves_exchanged(name))
+            stored[each] = replace(tensor.share(index, len(current)), exchanged=names.halves_exchanged(name))
     return Part(model=model, config=config, stored=stored, origin=str(file))
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint, quoted
 from sdjax_engine.json_files import read_json
 from sdjax_engine.models.config import IMAGE_ENCODER
 from sdjax_engine.models.image_prompt_config import ATTENTIONS as MAPS
@@ -118,6 +118,7 @@ def read_image_prompt(
             origin=str(file),
         ),
     }
+    check_tokens(file, parts)
     check_encoder(file, named, parts)
     return {name: replace(part, dtype=DTYPES[dtype]) for name, part in parts.items()}
 
@@ -168,6 +169,18 @@ def check_model(file: Path, attentions: Mapping[str, Stored], layers: Mapping[st
     )
 
 
+def check_tokens(file: Path, parts: Mapping[str, Part]) -> None:
+    """Raise UnreadableCheckpoint where the two halves of a file are of adapters for different models."""
+    projection = parts[PROJECTION]
+    made = projection.config["output_dims" if projection.model == PLUS else "cross_attention_dim"]
+    wanted = parts[ATTENTIONS].config["cross_attention_dim"]
+    if made != wanted:
+        raise UnreadableCheckpoint(
+            f"{file} is no whole IP-Adapter: its projection makes tokens of the width {made}, and its "
+            f"cross-attentions read {wanted}. Download it again."
+        )
+
+
 def check_encoder(file: Path, encoder: str, parts: Mapping[str, Part]) -> None:
     """Raise UnreadableCheckpoint where an adapter was made for another image encoder."""
     projection, made = parts[PROJECTION], parts[ENCODER].config
@@ -209,14 +222,15 @@ def projection_config(stored: Mapping[str, Stored]) -> dict[str, Any]:
 
 def resampler_names(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
     """Return the tensors of a Plus by today's names; keys and values may be one tensor."""
-    found = {}
+    found: dict[str, Stored] = {}
     for name, each in tensors.items():
         for pattern, today in RENAMED:
             name = pattern.sub(today, name, count=1)  # noqa: PLW2901 – one pattern fits
-        for index, part in enumerate(("to_k", "to_v") if "to_kv" in name else ()):
-            found[name.replace("to_kv", part)] = each.share(index, 2)
-        if "to_kv" not in name:
-            found[name] = each
+        names = [name.replace("to_kv", part) for part in ("to_k", "to_v")] if "to_kv" in name else [name]
+        for index, today in enumerate(names):
+            if today in found:
+                raise ValueError(f"two tensors are {quoted(today)}")
+            found[today] = each.share(index, len(names))
     return found
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes
+from sdjax_engine.errors import UnreadableCheckpoint, first_line, in_bytes, quoted
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.kinds import KINDS
 
@@ -29,6 +29,7 @@ NO_VALUES: Config = MappingProxyType({})
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 HEADER_START = b"{"
 POINTER_START = b"version https://git-lfs"
+LONGEST_NAME = 255  # characters of a tensor's name; known ones have up to 130
 LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
 NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
@@ -56,7 +57,14 @@ class Stored:
         return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     def share(self, index: int, count: int) -> Stored:
-        """The `index`th of `count` equal shares along the first axis."""
+        """The `index`th of `count` equal shares along the first axis; raises UnreadableCheckpoint."""
+        if count == 1:
+            return self
+        if not self.shape or self.shape[0] % count:
+            raise UnreadableCheckpoint(
+                f"{self.file} has a tensor of the shape {self.shape}, which cannot be divided among {count} "
+                "layers."
+            )
         rows, size = self.shape[0] // count, self.size // count
         return replace(self, shape=(rows, *self.shape[1:]), offset=self.offset + index * size, size=size)
 
@@ -64,7 +72,7 @@ class Stored:
 def read_header(file: Path) -> tuple[dict[str, Stored], dict[str, str]]:
     """Return the tensors of a safetensors file by name, and its notes; reads the header alone.
 
-    Raises UnreadableCheckpoint for an incomplete file.
+    Raises UnreadableCheckpoint for an incomplete file, and for names that no message could quote.
     """
     check_start(file)
     try:
@@ -79,6 +87,8 @@ def read_header(file: Path) -> tuple[dict[str, Stored], dict[str, str]]:
     notes = described.pop("__metadata__", None) or {}
     found = {}
     for name, each in described.items():
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise UnreadableCheckpoint(f"{file} has a tensor whose name is none of a layer: {quoted(name)}.")
         shape, (begin, end) = tuple(each["shape"]), each["data_offsets"]
         found[name] = Stored(
             file=file, shape=shape, dtype=each["dtype"], offset=8 + length + begin, size=end - begin

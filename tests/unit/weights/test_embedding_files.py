@@ -83,7 +83,7 @@ def keys_of(widths: dict[str, int]) -> list[tuple[str, str]]:
         (
             {"a": vectors(2, 4), "b": vectors(2, 4)},
             SD_1,
-            r"one tensor, or clip_l and clip_g: it has 'a', 'b'\.",
+            r"one tensor, or clip_l and clip_g: it has a, b\.",
         ),
         ({}, SD_1, r"it has none\."),
         ({"a": vectors(2, 4)}, {}, r"A model of this kind takes no embeddings"),

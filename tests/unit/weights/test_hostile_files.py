@@ -22,6 +22,7 @@ from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.weights.embeddings import read_embedding
 from sdjax_engine.weights.folder import read_denoiser
 from sdjax_engine.weights.networks import settle_config
+from sdjax_engine.weights.tensors import stored_tensors
 
 LONGEST = 600
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Path], Any]]] = {
@@ -173,7 +174,11 @@ def test_a_configuration_with_no_number_in_its_place_is_refused(
     refusal_of(lambda: settle_config(model, {"vocab_size": 99, **config, **wrong}, origin="config.json"))
 
 
-def test_the_tensors_of_no_embedding_are_named_in_a_short_sentence(tmp_path: Path) -> None:
-    ones = np.ones(4, np.float32)
-    save_file({"x" * 10**6: ones, "a\n\x1b[31m": ones}, tmp_path / "cat.safetensors")
-    assert "is no embedding" in refusal_of(lambda: read_embedding(tmp_path / "cat.safetensors", (4,), most=3))
+@pytest.mark.parametrize("name", ["x" * 10**6, "a\n\x1b[31m", f"layers.{'9' * 5000}.mlp.up_proj.weight"])
+def test_a_tensor_whose_name_is_none_of_a_layer_is_refused_in_a_short_sentence(
+    name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "cat.safetensors"
+    save_file({name: np.ones(4, np.float32)}, file)
+    assert "whose name is none" in refusal_of(lambda: read_embedding(file, (4,), most=3))
+    assert "whose name is none" in refusal_of(lambda: stored_tensors("Qwen3Model", (file,), {"depth": 2}))

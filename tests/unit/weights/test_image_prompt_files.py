@@ -155,9 +155,28 @@ def test_a_pickle_is_refused_by_what_it_is(whole: Path, tmp_path: Path) -> None:
     assert "is a pickle" in refusal(file, shapes(whole))
 
 
+def test_a_projection_for_another_kind_of_model_than_the_attentions_is_refused(
+    whole: Path, tmp_path: Path
+) -> None:
+    wide = make_tiny_image_prompt(
+        tmp_path / "wide",
+        unet=UNET | {"cross_attention_dim": 64},
+        plus="latents" in str(load_file(whole).keys()),
+    )
+    theirs = {name: each for name, each in load_file(wide).items() if name.startswith("image_proj.")}
+
+    def kept(tensors: Tensors) -> Tensors:
+        return {name: each for name, each in tensors.items() if name.startswith("ip_adapter.")} | theirs
+
+    message = "its projection makes tokens of the width 64, and its cross-attentions read 32"
+    assert message in refusal(changed(whole, tmp_path, kept), shapes(whole))
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        ({"layers.0.0.to_kv.weight": np.ones((257, 24), np.float32)}, "cannot be divided among 2 layers"),
+        ({"layers.0.attn.to_k.weight": np.ones((128, 24), np.float32)}, "two tensors are"),
         ({"latents": np.ones((1, 5, 0), np.float32)}, "lacks what tells the shape of its projection"),
         (
             {f"layers.{10**9}.0.norm1.weight": np.ones(24, np.float32)},
