@@ -14,6 +14,7 @@ import pytest
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.programs import LanePrograms
+from sdjax_engine.lane.runs import SeatGrid
 from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
@@ -205,7 +206,7 @@ def test_a_lane_holds_the_code_of_all_its_programs_and_works_with_one(parallel: 
         empty=empty,
         condition=condition,
         admit=admit,
-        denoise=denoise,
+        denoise={SeatGrid(devices=1, seats_per_device=1, halves=1).suits_all(): denoise},
         take=take,
         decode=decode,
     )
