@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import diffusers
@@ -21,11 +23,12 @@ from checkpoints import (
     make_tiny_image_prompt,
 )
 from engines import SMALLEST, file_of, like
+from lora_files import attention_layers, random_factors, write_diffusers
 from pictures import LanePainter, Pixels, as_latents
 
-from sdjax_engine.denoising.noise import initial_noise
+from sdjax_engine.denoising.noise import OF_START_PICTURE, fresh_noise, initial_noise
 from sdjax_engine.families.stable_diffusion.image_prompt import UNetImagePrompts
-from sdjax_engine.request import ControlType, Offer, Request, Sampler
+from sdjax_engine.request import ControlType, Lora, Offer, Request, Sampler
 
 pytestmark = [
     pytest.mark.parity,
@@ -65,8 +68,15 @@ def asked(**changes: Any) -> Request:
     return like(**(values | changes))
 
 
-def painter(folder: Path, family: str, *, plus: bool, nets: Sequence[str] = ()) -> LanePainter:
-    """A checkpoint of this family, with an IP-Adapter and these ControlNets."""
+def painter(
+    folder: Path,
+    family: str,
+    *,
+    plus: bool,
+    nets: Sequence[str] = (),
+    loras: Mapping[str, Path] = MappingProxyType({}),
+) -> LanePainter:
+    """A checkpoint of this family, with an IP-Adapter, these ControlNets and LoRAs."""
     values = FAMILIES[family] | {
         "unet": UNETS[family],
         "vae": SMALLEST["vae"],
@@ -81,11 +91,13 @@ def painter(folder: Path, family: str, *, plus: bool, nets: Sequence[str] = ()) 
         sampler=Sampler.EULER,
         image_prompts=True,
         controlnets=tuple(nets),
+        loras=tuple(loras),
     )
     return LanePainter(
         folder / "model",
         offer,
         image_prompt=make_tiny_image_prompt(folder, unet=UNETS[family], plus=plus),
+        loras=loras,
         controlnets={name: make_tiny_controlnet(folder / name, unet=UNETS[family]) for name in nets},
     )
 
@@ -191,3 +203,53 @@ def test_a_control_picture_and_an_image_prompt_work_together_as_in_the_reference
     difference = largest_difference(both, theirs)
     print(f"\nwith a control picture: {difference:.1e}")
     assert difference <= TOLERANCE
+
+
+def test_a_start_picture_a_lora_and_an_image_prompt_work_together_as_in_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tiny_checkpoint(tmp_path / "first", **FAMILIES["SD 1"] | {"unet": UNETS["SD 1"]})
+    pipeline = diffusers.StableDiffusionPipeline.from_pretrained(tmp_path / "first")
+    factors = random_factors(pipeline, attention_layers, rank=3, seed=3)
+    file = write_diffusers(tmp_path / "ink.safetensors", factors)
+    start = np.ascontiguousarray(SHOWN[:24, 20:36])
+    request = asked(
+        init_image=file_of(start),
+        strength=0.6,
+        image_prompt_strength=0.6,
+        loras=(Lora(name="ink", weight=0.7),),
+    )
+    paints = painter(tmp_path, "SD 1", plus=True, loras={"ink": file})
+
+    ours, without = paints.paint([request, like(request, loras=())])
+
+    shape, seed = (HEIGHT // 2, WIDTH // 2, 4), jnp.uint32(request.seed)
+    of_picture = as_latents(fresh_noise(seed, jnp.uint32(OF_START_PICTURE), shape))
+    made = diffusers.StableDiffusionImg2ImgPipeline.from_pretrained(tmp_path / "model")
+    vae, painting = importlib.import_module("diffusers.models.autoencoders.vae"), type(made).__module__
+    monkeypatch.setattr(vae, "randn_tensor", lambda *_, **__: of_picture)
+    noise = as_latents(initial_noise(seed, shape))
+    monkeypatch.setattr(importlib.import_module(painting), "randn_tensor", lambda *_, **__: noise)
+    made.load_lora_weights(file, adapter_name="ink")
+    made.set_adapters(["ink"], [0.7])
+    made.load_ip_adapter(
+        str(tmp_path),
+        subfolder="",
+        weight_name="ip-adapter.safetensors",
+        image_encoder_folder="image_encoder",
+    )
+    made.set_ip_adapter_scale(0.6)
+    [theirs] = made(
+        prompt=request.prompt,
+        negative_prompt=request.negative_prompt,
+        image=PIL.Image.fromarray(start),
+        strength=0.6,
+        ip_adapter_image=PIL.Image.fromarray(SHOWN),
+        num_inference_steps=request.num_inference_steps,
+        guidance_scale=request.guidance_scale,
+        output_type="np",
+    ).images
+    difference = largest_difference(ours, theirs)
+    print(f"\nfrom a picture, with a LoRA: {difference:.1e}")
+    assert difference <= TOLERANCE
+    assert largest_difference(ours, without) > TOLERANCE
