@@ -29,7 +29,7 @@ from bot.page import audit, operations, queue, rules, settings, wall, well
 from bot.page.decisions import Decisions
 from bot.page.discord_login import BACK, DiscordLogin, LoginFailed
 from bot.page.entrance import Entrance
-from bot.page.guard import HEADERS, Guard, back, form_of, number_of
+from bot.page.guard import HEADERS, SAFE, Guard, back, form_of, number_of
 from bot.page.house import House
 from bot.page.members import Viewers
 from bot.page.pictures import ARCHIVE_SECONDS, SAID, Pictures, read_gallery, said
@@ -487,7 +487,11 @@ class _Pages:
     ) -> web.Response:
         language = _language(request)
         views = [view.name for view in VIEWS if viewer is not None and viewer.reach(view.right)]
-        shared = {"views": views, "viewer": viewer, "path": request.path_qs}
+        path = request.path_qs
+        if request.method not in SAFE:  # a form's address cannot be looked at: its view can
+            name = request.path.split("/")[1]
+            path = f"/{name}?{request.query_string}" if name in views else "/"
+        shared = {"views": views, "viewer": viewer, "path": path}
         html = self._renderer.render(template, language, **shared, **facts)
         return web.Response(text=html, status=status, content_type="text/html")
 

@@ -144,6 +144,23 @@ async def test_stars_comparisons_and_archives_stay_at_the_part_of_the_gallery_th
     assert after in back
 
 
+async def test_the_language_of_a_page_that_answers_a_form_can_be_chosen(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, job_id = await member(place), await place.paint(1)
+    monkeypatch.setattr("bot.store.people.favourites.MOST", 0)
+    star, headers = f"{place.url}/gallery/{job_id}/star?whose=server", {"Origin": place.url}
+    async with browser.post(star, data={"star": "yes"}, headers=headers) as answer:
+        assert answer.status == 200
+        text = await answer.text()
+    assert 'role="alert"' in text
+    (path,) = re.findall(r'name="path" value="([^"]*)"', text)
+    form = {"language": "ko", "path": path}
+    async with browser.post(f"{place.url}/language", data=form, headers=headers) as answer:
+        assert (answer.status, str(answer.url)) == (200, f"{place.url}/gallery?whose=server")
+        assert 'lang="ko"' in await answer.text()
+
+
 async def test_the_operator_of_a_link_has_no_favourites(place: Place) -> None:
     browser, job_id = await place.browser(0), await place.paint(1)
     assert "☆" not in await text_of(browser, f"{place.url}/gallery")
