@@ -108,6 +108,9 @@ def chosen(rows: Iterable[Row]) -> dict[tuple[str, str, int, bool], int]:
             row = known.get((*group, seats))
             if row is None or not (row.whole or exceeds_memory(row)):
                 break
+            alone = known.get((*group, 1), row)
+            if row.spare < 0 <= alone.spare and row.error is None:
+                continue  # a start gives up seats before parameters take turns
             if not exceeds_memory(row):
                 if row.error is None:
                     found[group] = seats
