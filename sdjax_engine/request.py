@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -340,7 +341,7 @@ class Offer:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
         _check_prompts(request)
         self._check_steps(request.num_inference_steps)
-        if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
+        if not _is_number(request.guidance_scale, most=MAX_GUIDANCE_SCALE):
             raise InvalidRequest("guidance", value=request.guidance_scale, limit=f"{MAX_GUIDANCE_SCALE:g}")
         _check_interval("guidance_interval", request.guidance_interval)
         self._check_clip_skip(request.clip_skip)
@@ -350,7 +351,7 @@ class Offer:
             raise InvalidRequest("size", model=self.model, value=_size_text(size), choices=choices)
         if self.samplers and request.sampler not in self.samplers:
             choices = ", ".join(SAMPLER_NAMES[sampler] for sampler in self.samplers)
-            value = SAMPLER_NAMES[request.sampler]
+            value = SAMPLER_NAMES.get(request.sampler, request.sampler)
             raise InvalidRequest("unsuited_sampler", value=value, model=self.model, choices=choices)
         _check_start(request)
         for lora in request.loras:
@@ -368,17 +369,16 @@ class Offer:
         return request
 
     def _check_steps(self, steps: int) -> None:
-        if not 1 <= steps <= self.max_steps:
+        if not _is_whole(steps, least=1, most=self.max_steps):
             raise InvalidRequest("steps", value=steps, limit=self.max_steps)
 
     def _check_clip_skip(self, clip_skip: int) -> None:
         most = max(self.most_skipped, self.clip_skip)
         if clip_skip and not most:
             raise InvalidRequest("no_clip_skip", model=self.model)
-        if (
-            type(clip_skip) is not int or not 0 <= clip_skip <= most
-        ):  # people count as AUTOMATIC1111's web UI does
-            raise InvalidRequest("clip_skip", value=clip_skip + 1, model=self.model, limit=most + 1)
+        if not _is_whole(clip_skip, most=most):  # people count as AUTOMATIC1111's web UI does
+            value = clip_skip + 1 if isinstance(clip_skip, int) else clip_skip
+            raise InvalidRequest("clip_skip", value=value, model=self.model, limit=most + 1)
 
     def _check_second_pass(self, request: Request, second: SecondPass) -> None:
         larger, size = self.larger_sizes((request.width, request.height)), (second.width, second.height)
@@ -397,7 +397,7 @@ class Offer:
                 "control_type", value=request.control_type, model=self.model, choices=choices
             )
         usual = self.controlnet_of(request.control_type)
-        if request.controlnet and request.controlnet not in self.controlnets:
+        if request.controlnet not in ("", *self.controlnets):
             choices = ", ".join(self.controlnets)
             raise InvalidRequest("controlnet", value=request.controlnet, choices=choices)
         if self.control_types and request.controlnet not in ("", usual):
@@ -406,7 +406,7 @@ class Offer:
                 "control_type", value=request.control_type, model=self.model, choices=choices
             )
         strength = request.control_strength
-        if not (math.isfinite(strength) and 0 <= strength <= MAX_CONTROL_STRENGTH):
+        if not _is_number(strength, most=MAX_CONTROL_STRENGTH):
             raise InvalidRequest("control_strength", value=strength, limit=f"{MAX_CONTROL_STRENGTH:g}")
         _check_interval("control_interval", request.control_interval)
 
@@ -415,8 +415,20 @@ class Offer:
             raise InvalidRequest("no_loras", model=self.model)
         if lora.name not in self.loras:
             raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
-        if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
+        if not _is_number(lora.weight, least=-MAX_LORA_WEIGHT, most=MAX_LORA_WEIGHT):
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _is_number(value: object, *, least: float = 0, most: float = 1) -> bool:
+    """Whether it is a number within these limits; a caller in Python may give anything."""
+    return isinstance(value, numbers.Real) and bool(least <= value <= most)
+
+
+def _is_whole(value: object, *, least: int = 0, most: int) -> bool:
+    """Whether it is a whole number within these limits."""
+    return (
+        isinstance(value, numbers.Integral) and not isinstance(value, bool) and bool(least <= value <= most)
+    )
 
 
 def _is_interval(interval: object) -> bool:
@@ -439,10 +451,10 @@ def _check_seeds(request: Request) -> None:
     if len(request.variations) > MAX_VARIATIONS:
         raise InvalidRequest("variations", count=len(request.variations), limit=MAX_VARIATIONS)
     for seed in (request.seed, *(variation.seed for variation in request.variations)):
-        if not 0 <= seed <= MAX_SEED:
+        if not _is_whole(seed, most=MAX_SEED):
             raise InvalidRequest("seed", value=seed, limit=MAX_SEED)
     for variation in request.variations:
-        if not 0 <= variation.strength <= 1:
+        if not _is_number(variation.strength):
             raise InvalidRequest("variation_strength", value=variation.strength)
 
 
@@ -469,7 +481,7 @@ def _check_start(request: Request) -> None:
 
 
 def _check_strength(strength: float, problem: str = "strength") -> None:
-    if not (math.isfinite(strength) and 0 <= strength <= 1):
+    if not _is_number(strength):
         raise InvalidRequest(problem, value=strength)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
-from engines import TINY
+from engines import TINY, like
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_STEPS, ControlType, Lora, Request
+from sdjax_engine.request import MAX_STEPS, ControlType, Lora, Request, Variation
 from sdjax_engine.startup.registry import lanes
 
 INK = Lora(name="ink")
@@ -69,6 +70,46 @@ def test_start_pictures_and_loras_are_checked(changes: dict[str, object], proble
     with pytest.raises(InvalidRequest) as caught:
         WITH_LORAS.check(dataclasses.replace(REQUEST, **changes))
     assert caught.value.problem == problem
+
+
+@pytest.mark.parametrize("wrong", ["x", None, [1], 1.5j, float("nan"), 10**400])
+def test_what_is_no_number_is_refused_like_a_number_that_is_too_large(wrong: Any) -> None:
+    offer = dataclasses.replace(
+        TINY, controlnets=("canny",), image_prompts=True, loras=("a",), most_skipped=1
+    )
+    numbered: dict[str, dict[str, Any]] = {
+        "steps": {"num_inference_steps": wrong},
+        "guidance": {"guidance_scale": wrong},
+        "seed": {"seed": wrong},
+        "strength": {"strength": wrong},
+        "clip_skip": {"clip_skip": wrong},
+        "lora_weight": {"loras": (Lora(name="a", weight=wrong),)},
+        "variation_strength": {"variations": (Variation(seed=1, strength=wrong),)},
+        "control_strength": {"control_image": b"", "control_strength": wrong},
+        "image_prompt_strength": {"image_prompt": b"", "image_prompt_strength": wrong},
+    }
+    for problem, changes in numbered.items():
+        with pytest.raises(InvalidRequest) as refused:
+            offer.check(like(**changes))
+        assert refused.value.problem == problem
+        assert str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"num_inference_steps": 1.5}, "steps"),
+        ({"seed": 1.5}, "seed"),
+        ({"sampler": "x"}, "unsuited_sampler"),
+        ({"control_image": b"", "controlnet": None}, "controlnet"),
+    ],
+)
+def test_values_of_another_kind_are_refused(changes: dict[str, Any], problem: str) -> None:
+    kinds = ((ControlType.EDGES, "canny"),)
+    offer = dataclasses.replace(TINY, controlnets=("canny",), control_types=kinds, samplers=(TINY.sampler,))
+    with pytest.raises(InvalidRequest) as refused:
+        offer.check(like(**changes))
+    assert refused.value.problem == problem
 
 
 def test_a_lora_of_a_model_that_has_none_is_refused() -> None:
