@@ -269,7 +269,7 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
         if recipe["version"] != RECIPE_VERSION:
             raise NoRecipe(f"The picture's recipe is of version {recipe['version']}, which is unknown here.")
         return _request(dict(recipe["request"]), pictures)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NoRecipe(f"The picture's recipe is damaged: {error}") from error
 
 
@@ -309,7 +309,7 @@ def _files(values: Mapping[str, Any], pictures: Mapping[str, bytes]) -> dict[str
     for digest in (*(values[name] for name in alone), *references):
         if digest not in pictures:
             raise NoRecipe(f"The picture was painted from another one, of sha256 {digest}.")
-    several = {"references": tuple(pictures[digest] for digest in references)} if references else {}
+    several = {"references": tuple(pictures[each] for each in references)} if "references" in values else {}
     return {name: pictures[values[name]] for name in alone} | several
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -421,14 +420,13 @@ class Offer:
 
 def _is_number(value: object, *, least: float = 0, most: float = 1) -> bool:
     """Whether it is a number within these limits; a caller in Python may give anything."""
-    return isinstance(value, numbers.Real) and bool(least <= value <= most)
+    return isinstance(value, int | float | np.integer | np.floating) and bool(least <= value <= most)
 
 
 def _is_whole(value: object, *, least: int = 0, most: int) -> bool:
     """Whether it is a whole number within these limits."""
-    return (
-        isinstance(value, numbers.Integral) and not isinstance(value, bool) and bool(least <= value <= most)
-    )
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_whole and _is_number(value, least=least, most=most)
 
 
 def _is_interval(interval: object) -> bool:

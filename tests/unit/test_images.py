@@ -210,6 +210,7 @@ def test_a_damaged_file_is_refused_or_read_and_nothing_else(place: int, bytes_: 
         png_with('{"version": 1, "request": {"seed": "7"}}'),
         png_with('{"version": 1, "request": {"surprise": 7}}'),
         png_with('{"version": 1, "request": {}}'),
+        png_with(f'{{"version": 1, "request": {{"loras": [["a", 1{"0" * 400}]]}}}}'),
         encode_jpeg(PIL.Image.new("RGB", (8, 8)), quality=75),
         encode_webp(PIL.Image.new("RGB", (8, 8))),
         jpeg_with(b"of another maker"),
