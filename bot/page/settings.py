@@ -68,6 +68,9 @@ def _settings(model: BaseModel, place: tuple[str, ...], names: frozenset[str]) -
         elif isinstance(value, Sequence) and value and all(isinstance(each, BaseModel) for each in value):
             for number, each in enumerate(value):
                 yield from _settings(each, (*here, str(number)), names)
+        elif isinstance(value, Mapping) and value and all(isinstance(e, BaseModel) for e in value.values()):
+            for name, each in value.items():
+                yield from _settings(each, (*here, name), names)
         else:
             given = GIVEN if key in model.model_fields_set else DEFAULT
             shown = text_of(redact(whole_text_of(value)))  # half a secret would not be recognized

@@ -90,12 +90,14 @@ async def test_a_policy_is_shown_with_what_holds_and_why(site: Site) -> None:
 def test_a_setting_tells_where_its_value_comes_from_and_never_a_secret() -> None:
     document = {"queue": {"database": "postgresql+asyncpg://bot:hush@db/x", "lease_seconds": 99.0}}
     environ = {"SDJAX__LOG__LEVEL": "debug", "SDJAX__MODELS__0__NAME": "demo"}
-    config = Config.parse({**document, "log": {"level": "debug"}})
+    nets = {"canny": {"source": "nets/canny", "types": ["edges", "lines"]}}
+    config = Config.parse({**document, "log": {"level": "debug"}, "models": [{"controlnets": nets}]})
     found = {each.key: (each.value, each.source) for each in settings_of(config, environ)}
     assert found["queue.lease_seconds"] == ("99.0", "file")
     assert found["log.level"] == ("debug", "environment")
     assert found["log.format"] == ("text", "default")
     assert found["models.0.name"] == ("demo", "environment")
+    assert found["models.0.controlnets.canny.types"] == ("edges, lines", "file")
     assert found["queue.database"][1] == "file"
     assert "hush" not in str(found)
 
