@@ -7,6 +7,7 @@ Where requests must wait, no worker runs: the evening is the same on a quick mac
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -16,6 +17,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
+from checkpoints import make_tiny_controlnet
 from results import shows_result
 from serving import Served, serving, until, working
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
@@ -41,7 +43,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME, made_by_ai.NAME, report.NAME, whose.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, paint_from.COMPOSITION, made_by_ai.NAME, report.NAME, whose.NAME}
 """Their names are English for readers of Arabic, which Discord does not have as a language."""
 
 CONFIG: dict[str, Any] = {
@@ -80,16 +82,23 @@ class Evening:
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+def config(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Config:
     file = tmp_path_factory.mktemp("keywords") / "keywords.csv"
     file.write_text(KEYWORDS)
-    return Config.parse({**CONFIG, "prompts": {"keywords_file": str(file)}})
+    unet, vae = (json.loads((tiny_checkpoint / part / "config.json").read_text()) for part in ("unet", "vae"))
+    widths = [8] * len(vae["block_out_channels"])
+    net = make_tiny_controlnet(file.parent / "net", unet=unet, conditioning_embedding_out_channels=widths)
+    nets = {"net": {"source": str(net), "types": ["edges", "pose"]}}
+    models = [model | {"controlnets": nets} for model in CONFIG["models"]]
+    return Config.parse({**CONFIG, "models": models, "prompts": {"keywords_file": str(file)}})
 
 
 @pytest.fixture(scope="module")
 def two_sizes(config: Config, tiny_checkpoint: Path, program_folder: Path) -> Iterator[Engine]:
     """An engine of two sizes; it may still compile programs of the larger one while the evening begins."""
-    spec = ModelSpec(offer=config.models[0].offer, source=str(tiny_checkpoint))
+    model = config.models[0]
+    nets = {name: net.source for name, net in model.controlnets.items()}
+    spec = ModelSpec(offer=model.offer, source=str(tiny_checkpoint), controlnets=nets)
     engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=program_folder)
     with Engine.open(engine, report=lambda _line: None) as opened:
         yield opened
@@ -181,6 +190,9 @@ async def paint_otherwise(evening: Evening) -> None:
     mina, ravi, yuna, omar, wei = (evening.guests[name] for name in NAMES)
     picture = (("start.png", png("RGB", "navy"), "image/png"), ("mask.png", png("L", "white"), "image/png"))
     started = await wei.use("imagine", prompt="a star", image=picture[0], mask=picture[1], strength=0.6)
+    control = {"control": picture[0], "control_type": "pose", "control_strength": 0.5}
+    held = await wei.use("imagine", prompt="a moon", size="64x64", **control)
+    assert "pose" in text_of(await wei.result(held))
     [hires, *_] = await mina.suggested("imagine", "hires", "", prompt="x", size="64x64")
     enlarged = await mina.use("imagine", prompt="a blue heart", size="64x64", hires=hires)
     hidden = await yuna.use("imagine", prompt="a secret heart", private=True)
@@ -218,6 +230,10 @@ async def use_menus(evening: Evening, grid: Message, monkeypatch: pytest.MonkeyP
         await omar.menu(grid, paint_from.NAME), prompt="a blue star", settings="size 64x64"
     )
     assert "64×64" in text_of(await omar.result(started))
+    kept = await omar.fill(
+        await omar.menu(grid, paint_from.COMPOSITION), prompt="a blue moon", settings="size 64x64"
+    )
+    assert "edges" in text_of(await omar.result(kept))
 
 
 async def look_back(evening: Evening, grid: Message) -> None:
