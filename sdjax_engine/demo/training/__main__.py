@@ -2,10 +2,11 @@
 
     python -m sdjax_engine.demo.training [--state FOLDER] [--minutes M]
 
-The stages follow each other: the autoencoder, the text encoder, the denoiser, the LoRA, the picture
-classifier. A stopped training goes on where its state was kept last, a few minutes earlier at most. With
---minutes, each stage ends after its part of the time, however many pictures it has had. With an accelerator
-that torch knows, batches are larger. The pictures of the objects are fetched with npm.
+The stages follow each other: the autoencoder, the text encoder, what its last tokens say of the places of a
+picture, the denoiser, the LoRA, the picture classifier. A stopped training goes on where its state was kept
+last, a few minutes earlier at most. With --minutes, each stage ends after its part of the time, however many
+pictures it has had. With an accelerator that torch knows, batches are larger. The pictures of the objects are
+fetched with npm.
 
 FOLDER/checkpoint has the denoiser's running average from its first minutes on, FOLDER/samples what it paints,
 and FOLDER/log.jsonl the figures.
@@ -22,7 +23,7 @@ from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from transformers import CLIPTokenizer
 
 from sdjax_engine.demo.drawing import Sprites
-from sdjax_engine.demo.training import autoencoder, classifier, denoiser, lora, text
+from sdjax_engine.demo.training import autoencoder, classifier, denoiser, layout, lora, text
 from sdjax_engine.demo.training.loop import Workshop
 from sdjax_engine.demo.training.samples import write_samples
 from sdjax_engine.demo.training.sprites import fetch_sprites
@@ -56,6 +57,7 @@ def main() -> None:
     vae = autoencoder.trained(sprites, workshop)
     tokenizer = text.write_tokenizer(workshop.folder / "tokenizer")
     encoder = text.schooled(tokenizer, workshop)
+    encoder = layout.taught_places(encoder, vae, tokenizer, sprites, workshop)
     teacher = denoiser.Teacher(vae, encoder, tokenizer, sprites, workshop)
 
     def write_checkpoint(unet: UNet2DConditionModel, step: int) -> None:

@@ -23,7 +23,7 @@ from sdjax_engine.demo.training.autoencoder_start import start_as_means
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
 COURSE = Course(
-    name="autoencoder", part=0.24, pictures=40_000, batch=16, rate=2e-4, decay=0.998, weight_decay=1e-4
+    name="autoencoder", part=0.12, pictures=40_000, batch=16, rate=2e-4, decay=0.998, weight_decay=1e-4
 )
 KL_WEIGHT, EDGE_WEIGHT, MEANS_WEIGHT = 1e-4, 0.5, 0.25
 FACTOR = 8

@@ -24,7 +24,7 @@ from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.demo.training.text import WIDTH, any_language, token_ids
 from sdjax_engine.prompts import Tokenizer
 
-COURSE = Course(name="denoiser", part=0.52, pictures=400_000, batch=16, rate=8e-4, decay=0.9995)
+COURSE = Course(name="denoiser", part=0.48, pictures=400_000, batch=16, rate=8e-4, decay=0.9995)
 EMPTY_CAPTIONS = 0.1
 MIDDLE, MIDDLE_PART = (50, 700), 0.75
 """Three quarters of the timesteps are drawn from the range that decides shapes, the others from all."""

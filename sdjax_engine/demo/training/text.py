@@ -24,7 +24,7 @@ from sdjax_engine.demo.scenes import COLOURS, GROUNDS, SHAPES, STYLES, Scene, Th
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.prompts import Tokenizer, clean
 
-COURSE = Course(name="text", part=0.14, pictures=320_000, batch=64, rate=8e-4, decay=0.998)
+COURSE = Course(name="text", part=0.1, pictures=320_000, batch=64, rate=8e-4, decay=0.998)
 START, END = "<|startoftext|>", "<|endoftext|>"
 LENGTH = 77
 GRID = 8
@@ -117,10 +117,10 @@ def thing_class(thing: Thing) -> int:
     return 1 + (len(_OBJECTS) + _SHAPES.index(thing.name) if thing.is_shape else _OBJECTS.index(thing.name))
 
 
-def labels_of(scene: Scene) -> np.ndarray:
+def labels_of(scene: Scene, grid: int = GRID) -> np.ndarray:
     """Return the colour and the thing of each cell of a grid, and the ground and the style, int64."""
-    centres = (np.arange(GRID) + 0.5) / GRID
-    colour, thing = np.zeros((2, GRID, GRID), np.int64)
+    centres = (np.arange(grid) + 0.5) / grid
+    colour, thing = np.zeros((2, grid, grid), np.int64)
     for placed in scene.placed:
         x, y = placed.place
         inside = np.hypot(centres[None, :] - x, centres[:, None] - y) < max(placed.radius, 0.1)
