@@ -23,7 +23,8 @@ ALIVE: Keys = _keys(
         "models": "name checkpoint revision variant vae denoiser timestep_spacing sizes num_inference_steps "
         "guidance_scale guidance_interval clip_skip sampler max_steps prompt_chunks safety_checker flagged "
         "flagged_spoiler flagged_age_restricted picture_classifier picture_levels picture_threshold loras "
-        "lora_rank embeddings controlnets image_prompt image_encoder preview_decoder licence licence_link",
+        "lora_rank embeddings controlnets image_prompt image_encoder references preview_decoder licence "
+        "licence_link",
         "queue": "drain_seconds max_waiting_per_user max_waiting server_share kept_share "
         "full_share_images roles",
         "pictures": "max_bytes max_pixels waiting_files decode_memory_mib decode_seconds",

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from bot.config.mistakes import InvalidValue, quoted
 from bot.config.section import GivenPath, PathText, Section, repeated
+from bot.domain.jobs import REFERENCES
 from bot.domain.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import (
     MAX_CLIP_SKIP,
@@ -190,6 +191,7 @@ class ModelConfig(Section):
     )
     image_prompt: PathText = ""
     image_encoder: PathText = ""
+    references: Annotated[int, Field(ge=0, le=len(REFERENCES))] = 0
     preview_decoder: PathText = ""
     licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
     licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
@@ -280,6 +282,7 @@ class ModelConfig(Section):
             controlnets=tuple(self.controlnets),
             control_types=tuple((kind, name) for name, net in self.controlnets.items() for kind in net.types),
             image_prompts=bool(self.image_prompt),
+            references=self.references,
             samplers=self._samplers,
             licence=self.licence,
             licence_link=self.licence_link,

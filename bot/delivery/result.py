@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bot.delivery.content import MAX_ALT, MOST_BUTTONS, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.domain.holds import Appeal, Cause, Outcome, Ruling
-from bot.domain.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
+from bot.domain.jobs import REFERENCES, ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.domain.levels import Level
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown, tidy
@@ -319,6 +319,10 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
     if recipe.image_prompt is not None:
         strength = f"{recipe.image_prompt_strength:g}"
         yield texts.gettext("like a picture, strength {strength}", strength=strength)
+    if references := sum(field in REFERENCES for field in recipe.given):
+        yield texts.ngettext(
+            "with {count} reference picture", "with {count} reference pictures", count=references
+        )
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
         yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))

@@ -37,8 +37,13 @@ from sdjax_engine.request import (
 
 MAX_VARIANTS = 9
 MASK = "mask_image"
-GIVEN = ("init_image", MASK, "control_image", "image_prompt")
-"""The pictures that a person gives: fields of a recipe, with names of files, and of a request, with bytes."""
+REFERENCES = ("reference", "reference_2")
+"""The reference pictures, in the order in which the model sees them."""
+GIVEN = ("init_image", MASK, "control_image", "image_prompt", *REFERENCES)
+"""The pictures that a person gives: fields of a recipe, with names of files.
+
+`with_pictures` puts their bytes into a request.
+"""
 SHOWING = tuple(field for field in GIVEN if field != MASK)
 """The given pictures that show something, and are therefore judged; a mask only says where."""
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -89,7 +94,7 @@ class Recipe:
     With `variations`, all images have the same seed, and image i the last variation's seed + i.
     `init_image`, `mask_image`, `control_image` and `image_prompt` name files: of the start picture, of its
     mask, of the picture whose composition is kept, by the network `controlnet`, and of the picture that is a
-    prompt.
+    prompt. `reference` and `reference_2` name the files of pictures that the prompt may speak of.
     """
 
     prompt: str
@@ -117,6 +122,8 @@ class Recipe:
     control_strength: float = 1.0
     image_prompt: str | None = None
     image_prompt_strength: float = 1.0
+    reference: str | None = None
+    reference_2: str | None = None
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -150,6 +157,7 @@ class Recipe:
             control_strength=self.control_strength,
             image_prompt=None if self.image_prompt is None else b"",  # its bytes are read later
             image_prompt_strength=self.image_prompt_strength,
+            references=(b"",) * sum(field in REFERENCES for field in self.given),  # each number has its lanes
         )
 
     @property
@@ -182,6 +190,23 @@ class Recipe:
     def cost(self) -> float:
         """The cost of one image: steps × pixels, in millions."""
         return self.steps * self.width * self.height / 1e6
+
+
+def with_pictures(request: Request, pictures: Mapping[str, bytes]) -> Request:
+    """Return a request with the bytes of its given pictures, by `GIVEN`."""
+    alone: dict[str, Any] = {field: file for field, file in pictures.items() if field not in REFERENCES}
+    references = tuple(pictures[field] for field in REFERENCES if field in pictures)
+    return replace(request, **alone, references=references)
+
+
+def pictures_in(request: Request, given: Iterable[str]) -> dict[str, bytes]:
+    """Return the bytes of the given pictures of a request, which are of these fields, by `GIVEN`."""
+    fields, references = set(given), iter(request.references)
+    return {
+        field: next(references) if field in REFERENCES else getattr(request, field)
+        for field in GIVEN
+        if field in fields
+    }
 
 
 def _steps_run(steps: int, strength: float) -> int:

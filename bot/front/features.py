@@ -73,6 +73,7 @@ FEATURES = (
     Feature(menu=paint_from.paint_from_menu, controls=paint_from.CONTROLS),
     Feature(menu=paint_from.composition_menu),
     Feature(menu=paint_from.like_menu),
+    Feature(menu=paint_from.change_menu),
     Feature(menu=made_by_ai.made_by_ai_menu),
     Feature(menu=report.report_menu, controls=report.CONTROLS),
     Feature(menu=whose.whose_menu),
@@ -115,6 +116,7 @@ def menus(offers: Sequence[Offer]) -> list[MessageMenu]:
     possible = {
         paint_from.composition_menu: bool(imagine.control_types_of(offers)),
         paint_from.like_menu: any(offer.image_prompts for offer in offers),
+        paint_from.change_menu: any(offer.references for offer in offers),
     }
     absent = [menu for menu, is_possible in possible.items() if not is_possible]
     return [each.menu() for each in FEATURES if each.menu is not None and each.menu not in absent]

@@ -22,7 +22,7 @@ from sdjax_engine.request import Lora
 VERSION = 1
 READ = {
     *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
-    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *GIVEN),
+    *("width", "model", "strength", "loras", "second_pass", "clip_skip", "references", *GIVEN),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bot.domain.jobs import MASK, SHOWING
+from bot.domain.jobs import MASK, SHOWING, pictures_in
 from bot.process.threads import Threads
 from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import Request
@@ -63,7 +63,7 @@ class GivenPictures:
         They are of the size to paint, as the network sees them: of an image prompt a square. Raises as
         `start`.
         """
-        found = {}
+        found, files = {}, pictures_in(request, given)
         for field in SHOWING:
             if field in given:
                 is_square = field == "image_prompt"
@@ -71,7 +71,7 @@ class GivenPictures:
                 sides = (min(width, height),) * 2 if is_square else (width, height)
                 alone = replace(
                     request,
-                    init_image=getattr(request, field),
+                    init_image=files[field],
                     mask_image=None,
                     width=sides[0],
                     height=sides[1],

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bot.domain.errors import StartRefused
 from bot.domain.hashes import hash_of_file, hash_of_pixels
-from bot.domain.jobs import SHOWING, Claim, Showing
+from bot.domain.jobs import SHOWING, Claim, Showing, pictures_in
 from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
 from bot.process.retries import while_unavailable
@@ -129,10 +129,10 @@ class KnownPictures:
         `request` has their bytes. Raises StartRefused for a picture that is like a blocked one, and
         StoreUnavailable.
         """
-        found = {}
+        found, files = {}, pictures_in(request, claim.given)
         for field in SHOWING:
             if field in claim.given:
-                run = functools.partial(self._threads.run, hash_of_file, getattr(request, field))
+                run = functools.partial(self._threads.run, hash_of_file, files[field])
                 number = await self._given.get(claim.given[field], run)
                 if await self._is_blocked(claim, number):
                     raise StartRefused("A given picture is like a blocked one.", failure=START_KNOWN)

@@ -17,13 +17,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.domain.file_states import LostFile, Painter
 from bot.domain.hashes import LIKELY_DISTANCE, distance, hash_of_pixels
+from bot.domain.jobs import with_pictures
 from bot.files import Artifacts, Files
 from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
@@ -234,8 +234,8 @@ class Repaint:
         recipe = painter.recipe
         if name in recipe.given.values():  # a damaged row: no file is given for itself
             raise LostForGood(f"The file {name} names itself.", failure=START_MISSING)
-        pictures: dict[str, Any] = dict(await self.given(painter.job_id, recipe.given, begun=begun))
-        return replace(recipe.request(painter.index), **pictures)
+        pictures = await self.given(painter.job_id, recipe.given, begun=begun)
+        return with_pictures(recipe.request(painter.index), pictures)
 
     async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
         future: Future[Image] = self._engine.submit(

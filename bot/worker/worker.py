@@ -8,12 +8,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from bot.domain.errors import ResultsUnavailable, StoreUnavailable
-from bot.domain.jobs import BATCHES_AHEAD
+from bot.domain.jobs import BATCHES_AHEAD, with_pictures
 from bot.files import Artifacts
 from bot.moderation.pictures import PictureRules
 from bot.process.memory import trim_regularly
@@ -365,10 +364,8 @@ class Worker:
         Raises like `Repaint.given`.
         """
         claim = held.claim
-        pictures: dict[str, Any] = dict(
-            await self._repaint.given(claim.job_id, claim.given, begun=held.on_start)
-        )
-        return replace(claim.request, **pictures)
+        pictures = await self._repaint.given(claim.job_id, claim.given, begun=held.on_start)
+        return with_pictures(claim.request, pictures)
 
     async def _give_back(self, held: HeldImage) -> None:
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None

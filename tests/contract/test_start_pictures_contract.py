@@ -6,12 +6,13 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL
 
-from bot.domain.jobs import GIVEN, Recipe
+from bot.domain.jobs import GIVEN, REFERENCES, Recipe
 from bot.store import Store
 from bot.store.tables.queue import jobs
 from sdjax_engine.request import ControlType, Lora
 
 PICTURE, MASK, CONTROL, SHOWN = "aa/picture.png", "bb/mask.png", "cc/control.png", "dd/shown.png"
+REFERRED = "ee/first.png", "ff/second.png"
 STARTED = recipe(
     init_image=PICTURE,
     mask_image=MASK,
@@ -23,6 +24,8 @@ STARTED = recipe(
     control_strength=0.7,
     image_prompt=SHOWN,
     image_prompt_strength=0.4,
+    reference=REFERRED[0],
+    reference_2=REFERRED[1],
 )
 
 
@@ -44,10 +47,12 @@ async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: 
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.given, claim.steps) == (STARTED.given, 10)
     files = {"init_image": PICTURE, "mask_image": MASK, "control_image": CONTROL, "image_prompt": SHOWN}
+    files |= dict(zip(REFERENCES, REFERRED, strict=True))
     assert claim.given == files
     asked = claim.request
     assert (asked.controlnet, asked.control_type, asked.control_strength) == ("canny", "lines", 0.7)
     assert asked.image_prompt_strength == 0.4
+    assert asked.lane.references == 2
     assert (claim.request.strength, claim.request.loras) == (0.5, STARTED.loras)
     job = await store.leases.complete(claim, artifact="cc/done.png", seconds=2.0)
     assert job.images[0].step == 10
@@ -76,7 +81,7 @@ async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) ->
 async def test_the_start_picture_is_deleted_with_its_result(store: Store) -> None:
     job_id = await painted(store, STARTED, interaction=1, artifact="cc/done.png")
     assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {
-        *(PICTURE, MASK, CONTROL, SHOWN),
+        *(PICTURE, MASK, CONTROL, SHOWN, *REFERRED),
         "cc/done.png",
     }
     assert await store.deliveries.delete_result(job_id, user_id=None) == []

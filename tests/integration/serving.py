@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bot.delivery.result_outbox import Results
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, with_pictures
 from bot.files.artifacts import Artifacts
 from bot.front.client import Bot
 from bot.front.gateway.address import use_address
@@ -60,10 +60,8 @@ class Served:
             shape = (claim.request.height, claim.request.width, 3)
             pixels = np.full(shape, 128, np.uint8)
             extra = {"job": claim.job_id}
-            given: dict[str, Any] = {
-                field: await self.artifacts.get(name) for field, name in claim.given.items()
-            }
-            request = replace(claim.request, **given)
+            given = {field: await self.artifacts.get(name) for field, name in claim.given.items()}
+            request = with_pictures(claim.request, given)
             name = await self.artifacts.put(encode_png(pixels, request, extra=extra), ".png")
             await self.store.leases.complete(claim, artifact=name, seconds=1.0)
 

@@ -456,6 +456,21 @@ def test_an_image_prompt_is_for_models_that_take_one_and_leaves_the_size() -> No
     assert "send it too" in sentence_for(alone.value, ENGLISH)
 
 
+def test_references_are_for_models_that_take_so_many_and_decide_the_shape() -> None:
+    one, two = (replace(SMALL, model=str(number), references=number) for number in (1, 2))
+    asked = Asked(prompt="a boat", references=2)
+    recipe = parse_by_any(asked, [SMALL, one, two])
+    assert recipe.model == "2"
+    names, sizes = {"reference": "dd/d.png", "reference_2": "ee/e.png"}, {"reference": (900, 600)}
+    made = with_given(recipe, asked, two, names=names, sizes=sizes | {"reference_2": (10, 90)})
+    assert (made.given, made.width > made.height) == (names, True)
+    assert made.request(0).lane.references == 2
+    with pytest.raises(InvalidRequest, match="takes no reference pictures"):
+        parse(asked, [SMALL])
+    with pytest.raises(InvalidRequest, match="2 reference pictures are not possible with 1"):
+        parse(asked, [one])
+
+
 def test_a_control_picture_alone_decides_the_shape_and_a_start_picture_comes_first() -> None:
     asked = Asked(prompt="a boat", control=True, control_type="edges")
     names, sizes = {"control_image": "cc/c.png"}, {"control_image": (900, 600)}

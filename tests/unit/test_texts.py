@@ -33,6 +33,7 @@ OFFER = replace(
     controlnets=("net",),
     control_types=tuple((kind, "net") for kind in ControlType),
     image_prompts=True,
+    references=2,
 )
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only

@@ -23,7 +23,7 @@ from bot.front.answers.controls import Button
 from bot.front.answers.permissions import server_rights
 from bot.front.commands.imagine import control_types_of, imagine_options, samplers_of
 from bot.front.commands.made_by_ai import made_by_ai_menu
-from bot.front.commands.paint_from import composition_menu, like_menu, paint_from_menu
+from bot.front.commands.paint_from import change_menu, composition_menu, like_menu, paint_from_menu
 from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.wildcard import wildcard_group
@@ -316,6 +316,10 @@ def _after_words(offers: Sequence[Offer], texts: Texts, names: Texts) -> list[st
         "**{like}** in the same menu makes a picture part of the prompt.",
         like=names.pgettext("name", like_menu().name),
     )
+    change = texts.gettext(
+        "**{change}** in the same menu changes a picture as your words say.",
+        change=names.pgettext("name", change_menu().name),
+    )
     return [
         texts.gettext(
             "In the menu of any message, under **Apps**: **{recipe}** opens a form with the settings of "
@@ -325,6 +329,7 @@ def _after_words(offers: Sequence[Offer], texts: Texts, names: Texts) -> list[st
         ),
         *([composition] if control_types_of(offers) else []),
         *([like] if any(offer.image_prompts for offer in offers) else []),
+        *([change] if any(offer.references for offer in offers) else []),
         texts.gettext(
             "**{made_by_ai}** in the same menu says which marks of AI a picture has. The marks say that the "
             "bot's pictures are AI-generated: people who use the bot may not remove the marks.",

@@ -10,7 +10,7 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.domain.jobs import MAX_VARIANTS, Recipe
+from bot.domain.jobs import MAX_VARIANTS, REFERENCES, Recipe
 from bot.front.answers.answers import add, report, show_words
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import (
@@ -63,12 +63,8 @@ CONTROL_NAMES: Mapping[ControlType, locale_str] = {
     ControlType.NORMAL: locale_str("It is a normal map", words=True),
     ControlType.SEGMENTS: locale_str("It is a map of segments", words=True),
 }
-IMAGE, MASK, CONTROL, IMAGE_PROMPT = (
-    "image",
-    "mask",
-    "control",
-    "image_prompt",
-)  # the options that take a file
+# The options that take a file, beside REFERENCES.
+IMAGE, MASK, CONTROL, IMAGE_PROMPT = "image", "mask", "control", "image_prompt"
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
@@ -92,6 +88,7 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
         options += _control_options(kinds)
     if any(offer.image_prompts for offer in offers):
         options += _image_prompt_options()
+    options += _reference_options()[: max(offer.references for offer in offers)]
     if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
         options.append(_hires_option())
     most_skipped = max(offer.most_skipped for offer in offers)
@@ -248,6 +245,17 @@ def _image_prompt_options() -> list[Option]:
     ]
 
 
+def _reference_options() -> list[Option]:
+    descriptions = (
+        locale_str("A picture to change, or that the words speak of."),
+        locale_str("Another picture that the words speak of."),
+    )
+    return [
+        Option(name=name, description=description, kind=Attachment, file_types=PICTURES)
+        for name, description in zip(REFERENCES, descriptions, strict=True)
+    ]
+
+
 def _hires_option() -> Option:
     return Option(
         name="hires",
@@ -309,6 +317,8 @@ async def _refuse(
     mask: Attachment | None = None,
     control: Attachment | None = None,
     image_prompt: Attachment | None = None,
+    reference: Attachment | None = None,
+    reference_2: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Answer the error with a button that opens a form with all that was typed, without files.
@@ -325,7 +335,7 @@ async def _refuse(
         await show_words(request, asked.prompt, asked.negative_prompt or "", text or "")
         return
     below = ""
-    if image or mask or control or image_prompt:
+    if image or mask or control or image_prompt or reference or reference_2:
         asked = replace(asked, strength=None, control_type=None, control_strength=None)
         asked = replace(asked, image_prompt_strength=None)
         command = "/" + names.pgettext("name", "imagine")
@@ -352,27 +362,32 @@ async def ask(
     mask: Attachment | None = None,
     control: Attachment | None = None,
     image_prompt: Attachment | None = None,
+    reference: Attachment | None = None,
+    reference_2: Attachment | None = None,
     **typed: Any,
 ) -> None:
     """Check the options, before the acknowledgement; then queue the job."""
     services = request.services
     text = typed.pop(RECIPE, None)
+    given = Given(
+        init_image=_sent(image, IMAGE, request),
+        mask_image=_sent(mask, MASK, request),
+        control_image=_sent(control, CONTROL, request),
+        image_prompt=_sent(image_prompt, IMAGE_PROMPT, request),
+        reference=_sent(reference, REFERENCES[0], request),
+        reference_2=_sent(reference_2, REFERENCES[1], request),
+    )
     asked = Asked(
         **typed,
         image=image is not None,
         mask=mask is not None,
         control=control is not None,
         image_prompt=image_prompt is not None,
+        references=given.references,
     )
     pasted = None if text is None else filled_from(asked, text, services.offers)
     asked = asked if pasted is None else pasted.asked
     recipe = parse_by_any(asked, services.offers)
-    given = Given(
-        init_image=_sent(image, IMAGE, request),
-        mask_image=_sent(mask, MASK, request),
-        control_image=_sent(control, CONTROL, request),
-        image_prompt=_sent(image_prompt, IMAGE_PROMPT, request),
-    )
     check_lengths(request, given)
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
     if expands and await ask_permutations(request, asked, private=private):

@@ -1,6 +1,7 @@
-"""“Paint from this picture”, “Keep this composition” and “Like this picture” in the menu of a message.
+"""“Paint from this picture” and the other commands in the menu of a message that give its picture.
 
-Each opens a form; the job starts from a picture of the message, keeps its composition, or has it as a prompt.
+Each opens a form; the job starts from a picture of the message, keeps its composition, has it as a prompt, or
+changes it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
-from bot.domain.jobs import Descent, Job, Parent, Recipe
+from bot.domain.jobs import REFERENCES, Descent, Job, Parent, Recipe
 from bot.front.answers.answers import open_form
 from bot.front.answers.controls import Form
 from bot.front.answers.modals import choice_field, modal
@@ -27,7 +28,7 @@ from bot.front.recipes.variations import picture_of
 from bot.front.requests.defaults import name_left_out
 from bot.front.requests.given_pictures import Given, KeptPicture, check_lengths, made_with
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
-from bot.front.requests.recipe_form import as_in_imagine, in_time, mask_field, recipe_fields
+from bot.front.requests.recipe_form import as_in_imagine, in_time, mask_field, recipe_fields, text_above
 from bot.front.services.request import Request
 from bot.front.uploads.messages import (
     MessagePicture,
@@ -44,7 +45,8 @@ from sdjax_engine.errors import InvalidRequest
 NAME = "Paint from this picture"
 COMPOSITION = "Keep this composition"
 LIKE = "Like this picture"
-FORM, COMPOSITION_FORM, LIKE_FORM, PICTURE = "start", "composition", "like", "picture"
+CHANGE = "Change this picture"
+FORM, COMPOSITION_FORM, LIKE_FORM, CHANGE_FORM, PICTURE = "start", "composition", "like", "change", "picture"
 KIND = "control_type"
 
 
@@ -61,6 +63,11 @@ def composition_menu() -> MessageMenu:
 def like_menu() -> MessageMenu:
     """The command whose pictures have one of the message as a prompt, by an IP-Adapter."""
     return make_menu(name=locale_str(LIKE), run=paint_like)
+
+
+def change_menu() -> MessageMenu:
+    """The command that changes a picture of the message as a sentence says, by a reference picture."""
+    return make_menu(name=locale_str(CHANGE), run=change_picture)
 
 
 async def paint_from(request: Request, message: discord.Message) -> None:
@@ -88,10 +95,23 @@ async def paint_like(request: Request, message: discord.Message) -> None:
     await _open(request, message, (LIKE, LIKE_FORM))
 
 
+async def change_picture(request: Request, message: discord.Message) -> None:
+    """Open the form; raises as `paint_from`, and InvalidRequest where no model takes references now."""
+    texts, offers = request.texts, request.services.offers
+    if not any(offer.references for offer in offers):
+        raise InvalidRequest("no_references", model=offers[0].model)
+    above = texts.gettext("Say what to change in a sentence, such as “make the coat red”.")
+    await _open(request, message, (CHANGE, CHANGE_FORM), above=above)
+
+
 async def _open(
-    request: Request, message: discord.Message, named: tuple[str, str], *last: discord.ui.Item[Any]
+    request: Request,
+    message: discord.Message,
+    named: tuple[str, str],
+    *last: discord.ui.Item[Any],
+    above: str = "",
 ) -> None:
-    """Open the form of a menu and an id, with the fields of a recipe and the `last` ones."""
+    """Open the form of a menu and an id: a text `above`, the fields of a recipe, and the `last` ones."""
     async with in_time():
         (await request.standing()).check_paints()
         offered = await _offered(request, message)
@@ -107,7 +127,7 @@ async def _open(
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
     fields = recipe_fields(texts, about=as_in_imagine(request))
     title = request.names.pgettext("name", name)
-    await open_form(request, modal(title, f"{form}:{key}", *choice, *fields, *last))
+    await open_form(request, modal(title, f"{form}:{key}", *text_above(above), *choice, *fields, *last))
 
 
 async def _offered(request: Request, message: discord.Message) -> MessagePictures:
@@ -138,6 +158,11 @@ async def like(request: Request, kept: str, **filled: Any) -> None:
     await _paint(request, kept, "image_prompt", Given(), **filled)
 
 
+async def change(request: Request, kept: str, **filled: Any) -> None:
+    """Queue a job that changes the chosen picture as its words say."""
+    await _paint(request, kept, REFERENCES[0], Given(), **filled)
+
+
 async def _paint(
     request: Request,
     kept: str,
@@ -163,6 +188,7 @@ async def _paint(
         mask=given.mask_image is not None,
         control=field == "control_image",
         image_prompt=field == "image_prompt",
+        references=int(field in REFERENCES),
     )
     with reported_with(wrong):
         recipe = parse_by_any(asked, request.services.offers)
@@ -230,4 +256,5 @@ CONTROLS = (
     Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start),
     Form(template=rf"{COMPOSITION_FORM}:(?P<kept>[0-9a-f]+)", act=keep),
     Form(template=rf"{LIKE_FORM}:(?P<kept>[0-9a-f]+)", act=like),
+    Form(template=rf"{CHANGE_FORM}:(?P<kept>[0-9a-f]+)", act=change),
 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.expansion import SIGNS
-from bot.domain.jobs import MASK, MAX_VARIANTS, Recipe
+from bot.domain.jobs import MASK, MAX_VARIANTS, REFERENCES, Recipe
 from bot.domain.sizes import nearest_size
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.texts.markup import tidy
@@ -42,7 +42,7 @@ RANDOM_SEED = -1  # in A1111
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that an error quotes
-SHAPING = ("init_image", "control_image")  # the given pictures that decide the size, the first that is there
+SHAPING = ("init_image", "control_image", *REFERENCES)  # the first that is there decides the size
 PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
 IMAGE_PROMPT_STRENGTH = 0.6  # the strength of an image prompt when none is given
@@ -100,7 +100,7 @@ class Asked:
     """The options as they were typed, unchecked; None for an option that was left out.
 
     `clip_skip` is 1 where no layer of CLIP is left out. `image`, `mask`, `control` and `image_prompt` say
-    whether those files were sent.
+    whether those files were sent, `references` how many.
     """
 
     prompt: str
@@ -124,11 +124,12 @@ class Asked:
     mask: bool = False
     control: bool = False
     image_prompt: bool = False
+    references: int = 0
 
     @property
     def is_shaped(self) -> bool:
         """Whether a given picture decides the size: no size is typed."""
-        return self.size is None and (self.image or self.control)
+        return self.size is None and (self.image or self.control or self.references > 0)
 
 
 def may_expand(prompt: str) -> bool:
@@ -178,7 +179,8 @@ def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Excepti
     """Yield the mistake of each option that does not suit those before it that do."""
     good = Asked(prompt="picture", image=asked.image)
     typeless = asked.control and asked.control_type is None
-    for name in (*CHECKED, *["control"] * typeless, *["image_prompt"] * asked.image_prompt):
+    files = *["control"] * typeless, *["image_prompt"] * asked.image_prompt, "references"
+    for name in (*CHECKED, *files):
         if getattr(asked, name) is None:
             continue
         file = next((each for each in ("control", "image_prompt") if name.startswith(each)), None)
@@ -231,7 +233,7 @@ def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int]
     )
     if not asked.is_shaped:
         recipe = with_second_pass(recipe, asked, offer)
-    offer.check(recipe.request(0))
+    offer.check(replace(recipe.request(0), references=(b"",) * asked.references))
     return recipe
 
 

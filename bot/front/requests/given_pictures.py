@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import hash_of_file
-from bot.domain.jobs import MASK, SHOWING, Recipe
+from bot.domain.jobs import MASK, REFERENCES, SHOWING, Recipe
 from bot.files import KeptFile
 from bot.front.recipes.options import Asked, find_offer, with_given
 from bot.front.services.request import Request, Services, patiently
@@ -49,6 +49,8 @@ class Given:
     mask_image: SentFile | KeptPicture | None = None
     control_image: SentFile | KeptPicture | None = None
     image_prompt: SentFile | KeptPicture | None = None
+    reference: SentFile | KeptPicture | None = None
+    reference_2: SentFile | KeptPicture | None = None
 
     @property
     def sent(self) -> dict[str, SentFile]:
@@ -64,6 +66,11 @@ class Given:
     def files(self) -> int:
         """For how many requests with files it counts in the rates."""
         return 1 if self.sent else 0
+
+    @property
+    def references(self) -> int:
+        """How many of the pictures are references."""
+        return sum(getattr(self, field) is not None for field in REFERENCES)
 
 
 def given_of(recipe: Recipe) -> Given:

@@ -53,7 +53,7 @@ async def ask_permutations(request: Request, asked: Asked, *, private: bool) -> 
     phrase = read_few(asked.prompt, most=_most(request))
     if phrase.count == 1:
         return False
-    if asked.image or asked.control or asked.image_prompt:
+    if asked.image or asked.control or asked.image_prompt or asked.references:
         raise UserMistake("expansion_image")
     try:
         async with asyncio.timeout(FORM_READ_SECONDS):

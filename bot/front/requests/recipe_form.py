@@ -11,7 +11,7 @@ from typing import Any
 import discord
 
 from bot.domain.errors import StoreUnavailable
-from bot.domain.jobs import Recipe
+from bot.domain.jobs import REFERENCES, Recipe
 from bot.front.answers.answers import FORM_READ_SECONDS
 from bot.front.answers.modals import MAX_NAME, choice_field, modal, picture_field, settings_field, text_field
 from bot.front.recipes.options import (
@@ -192,6 +192,7 @@ async def recipe_of(
         mask="mask_image" in given,
         control="control_image" in given,
         image_prompt="image_prompt" in given,
+        references=sum(field in REFERENCES for field in given),
     )
     if not asked.control:
         given = {field: name for field, name in given.items() if field != "control_image"}
@@ -214,6 +215,7 @@ async def asked_in(
     mask: bool,
     control: bool,
     image_prompt: bool,
+    references: int,
 ) -> tuple[Asked, Recipe]:
     """Return the options of a form, and their recipe without the start picture.
 
@@ -238,6 +240,7 @@ async def asked_in(
         mask=mask,
         control=control,
         image_prompt=image_prompt,
+        references=references,
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(request, typed[STYLE]))

@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.holds import Ruling
-from bot.domain.jobs import MASK, Job, Recipe
+from bot.domain.jobs import MASK, REFERENCES, Job, Recipe
 from bot.files import Artifacts
 from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
@@ -275,6 +275,7 @@ def described(job: Job) -> dict[str, Any]:
         "strength": recipe.strength,
         "control": None if recipe.control_image is None else _control(recipe),
         "image_prompt": None if recipe.image_prompt is None else _image_prompt(recipe),
+        "references": [name for field, name in recipe.given.items() if field in REFERENCES],
         "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [

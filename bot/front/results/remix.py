@@ -158,6 +158,7 @@ async def remix_from(
         mask=mask is not None,
         control=given.control_image is not None,
         image_prompt=given.image_prompt is not None,
+        references=given.references,
     )
     if not asked.control:
         given = replace(given, control_image=None)

@@ -166,6 +166,7 @@ MENUS: Mapping[str, Row] = {
     "Paint from this picture": Row(refused=PAINTS),
     "Keep this composition": Row(refused=PAINTS),
     "Like this picture": Row(refused=PAINTS),
+    "Change this picture": Row(refused=PAINTS),
     "Made by AI?": Row(refused=ANYBODY),
     "Report this picture": Row(refused=NOWHERE_ELSE),
     "Whose picture is this?": Row(refused=MODERATES, moderating=True),
@@ -206,6 +207,7 @@ FORMS: Mapping[str, Row] = {
     "block_picture": Row(
         refused=MODERATES, custom_id="block_picture:0123456789abcdef", fields={"reason": "x"}
     ),
+    "change": Row(custom_id="change:0f", fields=WORDS),
     "clear": Row(refused=MODERATES, custom_id="clear:1:1"),
     "composition": Row(custom_id="composition:0f", fields=WORDS),
     "delete": Row(refused=ENDS, custom_id="delete:{job}", ends=True),

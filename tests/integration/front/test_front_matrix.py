@@ -64,6 +64,7 @@ UNLIMITED: dict[str, Any] = {
         {
             "controlnets": {"canny": {"source": "nets/canny", "types": ["edges"]}},
             "image_prompt": "adapter.safetensors",
+            "references": 2,
         }
     ],
 }

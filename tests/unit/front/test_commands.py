@@ -25,6 +25,7 @@ CONTROLLED = replace(
     OFFER, controlnets=("net",), control_types=((ControlType.LINES, "net"), (ControlType.EDGES, "net"))
 )
 PROMPTED = replace(CONTROLLED, image_prompts=True)
+REFERRED = replace(PROMPTED, references=2)
 OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
 # Discord's pattern, less the two scripts that Python's \w covers only in part.
 NAME = re.compile(r"[-_'\w]{1,32}")
@@ -44,7 +45,7 @@ async def menu_payload() -> list[dict[str, Any]]:
     """The menus as they would be sent to Discord."""
     async with discord.Client(intents=discord.Intents.none()) as client:
         tree = app_commands.CommandTree(client)
-        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus([PROMPTED])]
+        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus([REFERRED])]
 
 
 def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -72,6 +73,7 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
         "Paint from this picture",
         "Keep this composition",
         "Like this picture",
+        "Change this picture",
         "Made by AI?",
         "Report this picture",
         "Whose picture is this?",
@@ -127,9 +129,11 @@ def files_of(command: dict[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
 
 
 async def test_discord_is_told_that_every_file_is_a_picture() -> None:
-    found = await payload(PROMPTED)
+    found = await payload(REFERRED)
     typed = [each for command in found for each in files_of(command)]
-    assert dict(typed).keys() == {"image", "mask", "control", "image_prompt", "picture"}
+    assert dict(typed).keys() == {
+        *("image", "mask", "control", "image_prompt", "reference", "reference_2", "picture"),
+    }
     assert all(types == ["image"] for _, types in typed)
     without = copy.deepcopy(found)
     del option(without, "mask")["file_types"]
@@ -193,6 +197,21 @@ async def test_image_prompts_are_offered_where_some_model_takes_them() -> None:
     shown = [menu.name for menu in menus([PROMPTED])]
     assert [menu.name for menu in menus([CONTROLLED])] == [
         name for name in shown if name != "Like this picture"
+    ]
+
+
+async def test_as_many_references_are_offered_as_some_model_takes() -> None:
+    one = replace(PROMPTED, references=1)
+    assert option(await payload(one, OTHER), "reference")["type"] == 11
+    for name, offers in (("reference", (PROMPTED,)), ("reference_2", (one, OTHER))):
+        with pytest.raises(StopIteration):
+            option(await payload(*offers), name)
+    everything = replace(REFERRED, sizes=((64, 64), (128, 128)), most_skipped=3, loras=("ink",))
+    (command,) = [each for each in await payload(everything, OTHER) if each["name"] == "imagine"]
+    assert len(command["options"]) <= 25  # Discord's limit
+    shown = [menu.name for menu in menus([REFERRED])]
+    assert [menu.name for menu in menus([PROMPTED])] == [
+        name for name in shown if name != "Change this picture"
     ]
 
 

@@ -150,6 +150,8 @@ def test_a_request_is_described_with_its_words_and_without_its_token() -> None:
     like = described(job_of(State.DONE, recipe=shown))
     assert like["image_prompt"] == {"picture": "ee/upload.png", "strength": 0.6}
     assert (like["started_from"], like["control"]) == ([], None)
+    spoken = recipe(reference="ff/one.png", reference_2="ff/two.png")
+    assert described(job_of(State.DONE, recipe=spoken))["references"] == ["ff/one.png", "ff/two.png"]
     assert files_of([job_of(recipe=held)], sent={"dd/upload.png"}) == ["dd/upload.png"]
     assert [(one["seed"], one["state"], one["file"]) for one in said["pictures"]] == [
         (7, "done", "aa/0.png"),

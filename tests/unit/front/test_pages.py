@@ -92,7 +92,7 @@ def test_a_long_queue_is_cut_and_the_rest_counted() -> None:
 def test_the_help_names_every_option_model_and_command(language: str) -> None:
     texts = Texts.for_locale(language)
     control = {"controlnets": ("net",), "control_types": ((ControlType.EDGES, "net"),)}
-    offers = [OFFER, replace(OFFER, model="second", image_prompts=True, **control)]
+    offers = [OFFER, replace(OFFER, model="second", image_prompts=True, references=2, **control)]
     text = help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
