@@ -429,6 +429,23 @@ def test_what_is_wrong_with_a_control_picture_is_one_sentence(typed: dict[str, A
         parse(Asked(prompt="a boat", control=True, control_type="edges"), [SMALL])
 
 
+def test_without_a_model_the_first_that_takes_the_given_pictures_paints() -> None:
+    plain, adapted = replace(SMALL, model="plain"), replace(SMALL, model="adapted", image_prompts=True)
+    depth = replace(
+        CONTROLLED, model="depth", controlnets=("depth",), control_types=((ControlType.DEPTH, "depth"),)
+    )
+    offers = [plain, CONTROLLED, adapted, depth]
+    of_edges = Asked(prompt="a boat", control=True, control_type="edges")
+    assert parse(of_edges, offers).model == CONTROLLED.model
+    assert parse(replace(of_edges, control_type="depth"), offers).model == "depth"
+    assert parse(Asked(prompt="a boat", image_prompt=True), offers).model == "adapted"
+    assert parse(Asked(prompt="a boat"), offers).model == "plain"
+    with pytest.raises(UserMistake, match=r"control_type_missing.*edges, pose, tile"):
+        parse(replace(of_edges, control_type=None), offers)
+    with pytest.raises(InvalidRequest, match="plain has no ControlNets"):
+        parse(replace(of_edges, model="plain"), offers)
+
+
 def test_the_mistakes_of_control_and_of_others_are_said_together() -> None:
     with pytest.raises(SeveralMistakes) as wrong:
         parse(Asked(prompt="a boat", steps=999, control=True), [CONTROLLED])
