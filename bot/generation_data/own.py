@@ -35,7 +35,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
     """Return what the recipe says; raises NoGenerationData for one of a later version."""
     if found["version"] != VERSION:
         raise NoGenerationData("generation_data_version")
-    request: Mapping[str, Any] = found["request"]
+    request: dict[str, Any] = _implied(found["request"]) | found["request"]
     skipped = whole(request.get("clip_skip", 0))
     started = any(name in request for name in ("init_image", MASK))
     return GenerationData(
@@ -56,6 +56,16 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         started=started,
         unread=listed(item(str(name), value) for name, value in request.items() if name not in READ),
     )
+
+
+def _implied(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a recipe leaves out because it is usual, and what still tells of a given picture."""
+    found: dict[str, Any] = {}
+    if "control_image" in request:
+        found["control_type"] = "edges"
+    if "image_prompt" in request:
+        found["image_prompt_strength"] = 1.0
+    return found
 
 
 def _text(request: Mapping[str, Any], name: str) -> str:

@@ -68,6 +68,7 @@ OWN = {
     "extra": {"job": "x"},
 }
 STARTED = {"version": 1, "request": {**OWN["request"], "init_image": "00ff", "strength": 0.3}}  # type: ignore[dict-item]
+PROMPTED = {"version": 1, "request": {**OWN["request"], "control_image": "00", "image_prompt": "ff"}}  # type: ignore[dict-item]
 
 SAMPLES: list[tuple[dict[str, Any], dict[str, object]]] = [
     (VERSION_3, {"tool": Tool.INVOKEAI, "prompt": "a bird", "negative_prompt": "frame", "clip_skip": 2}),
@@ -96,6 +97,7 @@ SAMPLES: list[tuple[dict[str, Any], dict[str, object]]] = [
         },
     ),
     (STARTED, {"strength": 0.3, "started": True}),
+    (PROMPTED, {"unread": ("control_type: edges", "image_prompt_strength: 1.0"), "started": False}),
 ]
 
 
