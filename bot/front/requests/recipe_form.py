@@ -176,7 +176,7 @@ async def recipe_of(
 ) -> Recipe:
     """Return the recipe of a form as it was filled in; an `earlier` recipe's given pictures stay.
 
-    The control picture is left out by `NO_CONTROL` as its type.
+    The control picture is left out by `NO_CONTROL` as its type, the image prompt by 0 as its strength.
 
     Raises as `asked_in`.
     """
@@ -194,8 +194,8 @@ async def recipe_of(
         image_prompt="image_prompt" in given,
         references=sum(field in REFERENCES for field in given),
     )
-    if not asked.control:
-        given = {field: name for field, name in given.items() if field != "control_image"}
+    left_out = {"control_image": not asked.control, "image_prompt": not asked.image_prompt}
+    given = {field: name for field, name in given.items() if not left_out.get(field)}
     if earlier is None or not given:
         return recipe
     strength = earlier.strength if asked.strength is None else recipe.strength
@@ -220,8 +220,8 @@ async def asked_in(
     """Return the options of a form, and their recipe without the start picture.
 
     A setting that is typed too counts before the one `chosen` in a menu. A style in the settings puts its
-    texts around the words. `NO_CONTROL` as the type leaves the control picture out. Raises as `parse` and
-    `style_of`.
+    texts around the words. `NO_CONTROL` as the type leaves the control picture out, and 0 as the strength the
+    image prompt. Raises as `parse` and `style_of`.
     """
     typed, wrong = settings_in(settings, request.names)
     usual: dict[str, Any] = {"model": earlier.model if earlier else None}
@@ -230,7 +230,9 @@ async def asked_in(
     elif control and earlier is not None and earlier.control_image is not None:
         kind, strength = earlier.control_type.value, earlier.control_strength
         usual |= {"control_type": kind, "control_strength": strength}
-    if earlier is not None and earlier.image_prompt is not None:
+    if image_prompt and typed.get("image_prompt_strength") == 0:
+        typed, image_prompt = typed | {"image_prompt_strength": None}, False
+    elif earlier is not None and earlier.image_prompt is not None:
         usual["image_prompt_strength"] = earlier.image_prompt_strength
     asked = Asked(
         prompt=prompt,

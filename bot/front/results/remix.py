@@ -162,6 +162,8 @@ async def remix_from(
     )
     if not asked.control:
         given = replace(given, control_image=None)
+    if not asked.image_prompt:
+        given = replace(given, image_prompt=None)
     if given.sent:
         await check_caps(request, origin, recipe)
     async with made_with(request, recipe, asked, given) as made:

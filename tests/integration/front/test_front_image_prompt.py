@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from front_tools import fields, finished, job_of, refusal, text_of
 from serving import Served, serving
 from shapes import file_of, shapes
 from test_front_pictures import NOT_KEPT, asked, kept, picture
+from test_front_remix import opened
 
 from bot.config import Config
 from bot.domain.hashes import hash_of_file
@@ -124,3 +126,19 @@ async def test_a_model_that_takes_image_prompts_no_more_refuses_the_form_and_wha
         await ravi.menu(said, MENU)
     assert lost in await refusal(ravi, await ravi.submit(form, prompt="a tiger"))
     assert lost in await refusal(ravi, await ravi.press(message, "Again"))
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    assert lost in await refusal(ravi, await ravi.submit(form, prompt="a lynx"))
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    without = fields(form)["settings"].replace("strength 0.6", "strength 0")
+    await ravi.message_of(await ravi.submit(form, prompt="a wolf", settings=without))
+    assert (await job_of(prompted.store, "a wolf")).recipe.given == {}
+
+
+async def test_a_strength_of_0_leaves_the_image_prompt_out_of_a_remix_from_a_picture(
+    prompted: Served, ravi: Member
+) -> None:
+    _, message = await finished(prompted, ravi, "a fox", image_prompt=picture())
+    form = await opened(ravi, message)
+    typed: dict[str, Any] = {"image": picture(), "settings": "image_prompt_strength 0"}
+    await ravi.message_of(await ravi.submit(form, prompt="a wolf", **typed))
+    assert list((await job_of(prompted.store, "a wolf")).recipe.given) == ["init_image"]
