@@ -101,22 +101,23 @@ class Ledger:
         self._needs = self._needs | {owner: need}
         return self._displaced(self.resident[-1:])
 
-    def lacking(self, owner: Hashable, need: Need, *, whole: bool = False) -> int:
+    def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes are missing for what `owner` needs, in place of its earlier claim.
 
-        They are beside the largest groups of a program or, if `whole`, beside the largest model.
+        They are beside the largest groups of a program.
         """
-        models = Counter[str]()
-        for group, size in self._sizes.items():
-            models[group.model] += size
-        wanted = self._most(self._sizes, models if whole else self._at_once)
-        wanted += reserved(self._needs | {owner: need})
+        wanted = self._most(self._sizes, self._at_once) + reserved(self._needs | {owner: need})
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
     def splits(self, owner: Hashable, need: Need) -> bool:
         """Whether the groups of a model that has room as a whole would take turns after a claim."""
-        before = self.lacking(owner, self.need_of(owner), whole=True)
-        return not before and self.lacking(owner, need, whole=True) > 0
+        if self.budget is None:
+            return False
+        models = Counter[str]()
+        for group, size in self._sizes.items():
+            models[group.model] += size
+        before, after = self.budget - self.reserved, self.budget - reserved(self._needs | {owner: need})
+        return any(after < size <= before for size in models.values())
 
     def fit(self, groups: Collection[Group]) -> bool:
         """Whether these groups may be resident together."""

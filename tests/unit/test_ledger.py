@@ -214,3 +214,11 @@ def test_a_model_out_of_memory_with_all_groups_goes_on_with_one_at_a_time() -> N
     assert ledger.tighten([denoiser]) == [texts]
     ledger.bring([texts])
     assert ledger.tighten([denoiser]) == [], "that was tried before: there is an end"
+
+
+def test_a_model_that_takes_turns_anyway_does_not_let_claims_split_another_that_fits() -> None:
+    ledger = Ledger(100)
+    assert ledger.enter("large", {"denoiser": 60, "texts": 60}, 60)
+    assert ledger.enter("small", {"denoiser": 50, "texts": 30}, 50)
+    assert not ledger.splits("a lane", Need(held=20)), "the small model still fits as a whole"
+    assert ledger.splits("a lane", Need(held=21))
