@@ -281,12 +281,13 @@ class Residency:
         return Arrival(name, self, self._transport)
 
     def expect(self, owner: Hashable, size: int) -> bool:
-        """Claim `size` bytes for an arriving model; False, and no change, if that would evict a model."""
+        """Claim `size` bytes for an arriving model; False, and no change, if that would evict parameters.
+
+        It is refused too where a program's groups, which may be away now, would not fit beside it.
+        """
         room = self._ledger.room
         fits = room is None or size <= room + self._ledger.need_of(owner).held
-        if fits:
-            self.claim(owner, Need(held=size))
-        return fits
+        return fits and self.claim(owner, Need(held=size))
 
     def adopt(
         self,
@@ -309,11 +310,15 @@ class Residency:
             raise DevicesFailed(self._too_large(parameters))
         self._models[name] = parameters
         try:
+            there, room = list[str](), self._ledger.room
             for group, each in parameters.groups.items():
-                if self._ledger.room is None or each.size <= self._ledger.room:
-                    self.bring(name, group)
+                if room is None or each.size <= room:
+                    there.append(group)
+                    room = None if room is None else room - each.size
                 else:
-                    each.evict()
+                    each.evict()  # before others are loaded: its arrays may be on the devices
+            for group in there:
+                self.bring(name, group)
         except Exception:
             self.drop(name)
             raise

@@ -327,6 +327,42 @@ def test_an_arriving_model_is_in_the_account_from_its_first_byte(compiler: Compi
     assert residency.taken == 90, "a model that is never adopted gives its memory back"
 
 
+def test_an_arriving_model_leaves_room_for_groups_that_are_away(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh, 100, pinned=False)
+    groups = {"denoiser": np.zeros(60, np.uint8), "texts": np.zeros(50, np.uint8)}
+    residency.adopt("first", groups)
+    residency.bring("first", "texts")
+    arrival = residency.arrival("second")
+    arrival.expect(45)
+    assert isinstance(arrival.put(np.zeros(45, np.uint8)), np.ndarray), "the denoiser needs 60 of 100 bytes"
+    arrival.expect(40)
+    assert isinstance(arrival.put(np.zeros(40, np.uint8)), jax.Array)
+    residency.bring("first", "denoiser")
+    assert residency.taken == 100
+
+
+def test_a_model_whose_loras_find_no_room_is_never_on_the_devices_beyond_the_budget(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    residency, placed = Residency(compiler.mesh, 100, pinned=False), list[jax.Array]()
+    arrival = residency.arrival("a model")
+    arrival.expect(90)
+    denoiser, texts = (arrival.put(np.zeros(size, np.uint8)) for size in (50, 40))
+    arrival.expect(110)
+    loras, to_devices = arrival.put(np.zeros(20, np.uint8)), Transport.to_devices
+    placed += [denoiser, texts]
+
+    def counted(transport: Transport, on_host: Any) -> jax.Array:
+        placed.append(to_devices(transport, on_host))
+        assert sum(each.nbytes for each in placed if not each.is_deleted()) <= 100
+        return placed[-1]
+
+    monkeypatch.setattr(Transport, "to_devices", counted)
+    arrays = {"denoiser": [denoiser, loras], "texts": [texts]}
+    residency.adopt("a model", arrays, arrival=arrival.owner)
+    assert (residency.has("a model", "denoiser"), residency.has("a model", "texts")) == (True, False)
+
+
 def test_a_claim_evicts_the_models_that_it_displaces_before_it_is_granted(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 100)
     first, second = (residency.adopt(name, tree(residency, 10)) for name in ("first", "second"))
