@@ -405,6 +405,7 @@ class Scheduler:
         if queue.broken:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
+        device.take_moves()  # at the start, or for work that failed: this run does not wait for them
         batch.times.moved_at = self._clock()
         queued = [(each.run, each.estimates, *each.pictures.values()) for each in table.in_flight]
         earlier = [work for each in queued for work in each if work is not None]
@@ -480,8 +481,7 @@ class Scheduler:
     def _read(self, batch: InFlightBatch, pending: PendingRequest, picture: Picture | None) -> None:
         """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
-        queue = batch.queue
-        asked_at = self._clock()
+        queue, asked_at = batch.queue, self._clock()
         pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
         if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
             pending.device_seconds += (self._clock() - asked_at) * queue.devices

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import jax
 import numpy as np
+from scripted_devices import Script, ScriptedDevices, prepared
 
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Seats
+from sdjax_engine.scheduler.loop import Scheduler, Watchdog
+from sdjax_engine.scheduler.pending import PendingRequest
 
 
 def parameters(*sizes: int) -> dict[str, dict[str, np.ndarray]]:
@@ -42,3 +49,38 @@ def test_a_group_that_makes_another_leave_costs_both_moves() -> None:
     assert residency.turn_seconds("roomy", "texts", "denoiser") == 0.0, "they are there"
     residency.bring("narrow", "texts")
     assert residency.turn_seconds("roomy", "texts", "denoiser") == 2
+
+
+class MovingDevices(ScriptedDevices):
+    """A lane whose model is moved at the start, and again for every newcomer; `measured` are moves."""
+
+    def __init__(self) -> None:
+        super().__init__(Script(), devices=1, seats_per_device=1)
+        self.moves, self.measured = ["at the start"], list[str]()
+
+    def admit(self, *arguments: Any) -> bool:
+        """Let newcomers in, for whom something is moved."""
+        self.moves.append("for newcomers")
+        return super().admit(*arguments)
+
+    def take_moves(self) -> Any:
+        """Return what was moved since the last call."""
+        moves, self.moves = self.moves, []
+        return moves
+
+    def finish_moves(self, moves: Collection[str], _since: float) -> None:
+        """Note what a run waited for."""
+        self.measured += moves
+
+
+def test_the_speed_of_moves_is_not_measured_by_a_run_that_did_not_wait_for_them() -> None:
+    device = MovingDevices()
+    queue = LaneQueue(device=device, seats=Seats(devices=1, seats_per_device=1))
+    watchdog = Watchdog(clock=lambda: 0.0, stuck_after=0.0)
+    scheduler = Scheduler(
+        {queue.lane: queue}, clock=lambda: 0.0, watchdog=watchdog, on_first_pass=lambda *_: None
+    )
+    scheduler.table.join(PendingRequest(prepared=prepared()))
+    while scheduler.table.present:
+        scheduler.turn()
+    assert device.measured == ["for newcomers"]
