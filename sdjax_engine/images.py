@@ -149,18 +149,29 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
 
 
 def starts_from_picture(data: bytes) -> bool:
-    """Whether a file's recipe says that the picture was painted from another one, or over a part of it."""
-    return start_of(data) is not None
+    """Whether a file's recipe says that the picture was painted from others, or over a part of one."""
+    return start_of(data) is not None or bool(references_of(data))
 
 
 def start_of(data: bytes) -> str | None:
     """The sha256 of the picture that a file's picture was painted from, by its recipe."""
+    start = _told(data).get("init_image")
+    return start if isinstance(start, str) else None
+
+
+def references_of(data: bytes) -> list[str]:
+    """The sha256 of each reference picture of a file's picture, by its recipe."""
+    found = _told(data).get("references")
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def _told(data: bytes) -> dict[str, Any]:
+    """The values of a file's recipe, unchecked; none where there is no recipe."""
     try:
         request = json.loads(_recipe_text(io.BytesIO(data)))["request"]
     except (NoRecipe, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    start = request.get("init_image") if isinstance(request, dict) else None
-    return start if isinstance(start, str) else None
+        return {}
+    return request if isinstance(request, dict) else {}
 
 
 def _recipe_text(file: str | Path | BinaryIO) -> str:

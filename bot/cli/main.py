@@ -408,7 +408,7 @@ def imagine(
     model, weights = with_loras(model_named(config, source if path else None), loras)
     if options["control"] and not options["controlnet"] and not model.controlnets:
         raise click.UsageError("--control needs --controlnet: the network that keeps the composition.")
-    image: Path | None = options["image"]
+    given: list[Path] = [file for file in (options["image"], *options["references"]) if file] if sign else []
     provenance = config.provenance.model_copy(
         update={"sign": sign, "required": sign, "watermark": "", "stamp": ""}
     )
@@ -418,7 +418,7 @@ def imagine(
             imagine.Options(loras=weights, model=model, engine=engine, **options),
             output=output,
             signing=imagine.open_signing(
-                provenance, starts=imagine.start_from_file(image.read_bytes()) if sign and image else None
+                provenance, starts=imagine.given_files(file.read_bytes() for file in given) if given else None
             ),
             report=_to_terminal,
             on_steps=show,

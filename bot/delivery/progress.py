@@ -230,7 +230,7 @@ class Progress:
             return None
         width, height = job.recipe.picture_size
         size = {"count": len(job.images), "width": width, "height": height}
-        draw = functools.partial(self._signing.draw, modified=job.recipe.init_image is not None)
+        draw = functools.partial(self._signing.draw, modified=job.recipe.modifies)
         return await self._threads.run(functools.partial(preview_file, previews, **size, draw=draw))
 
     async def _finished(self, job: Job, shown: _Shown) -> dict[int, bytes]:

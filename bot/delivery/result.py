@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bot.delivery.content import MAX_ALT, MOST_BUTTONS, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.domain.holds import Appeal, Cause, Outcome, Ruling
-from bot.domain.jobs import REFERENCES, ImageRecord, Job, Notes, Recipe, Showing, State
+from bot.domain.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.domain.levels import Level
 from bot.texts.catalogue import Texts
 from bot.texts.markup import shown, tidy
@@ -234,8 +234,8 @@ def _mistake(said: str) -> InvalidRequest | None:
 
 
 def ai_label(recipe: Recipe, texts: Texts) -> str:
-    """Return the words that say that AI generated the pictures of a recipe, or modified a start picture."""
-    return texts.gettext("AI-generated") if recipe.init_image is None else texts.gettext("AI-modified")
+    """Return the words that say that AI generated the pictures of a recipe, or modified given ones."""
+    return texts.gettext("AI-modified") if recipe.modifies else texts.gettext("AI-generated")
 
 
 def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label: bool) -> str:
@@ -319,9 +319,9 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
     if recipe.image_prompt is not None:
         strength = f"{recipe.image_prompt_strength:g}"
         yield texts.gettext("like a picture, strength {strength}", strength=strength)
-    if references := sum(field in REFERENCES for field in recipe.given):
+    if recipe.references:
         yield texts.ngettext(
-            "with {count} reference picture", "with {count} reference pictures", count=references
+            "with {count} reference picture", "with {count} reference pictures", count=recipe.references
         )
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)

@@ -157,7 +157,7 @@ class Recipe:
             control_strength=self.control_strength,
             image_prompt=None if self.image_prompt is None else b"",  # its bytes are read later
             image_prompt_strength=self.image_prompt_strength,
-            references=(b"",) * sum(field in REFERENCES for field in self.given),  # each number has its lanes
+            references=(b"",) * self.references,  # each number has its lanes
         )
 
     @property
@@ -171,6 +171,16 @@ class Recipe:
         """The given pictures: names of files that must exist when the image is painted, by `GIVEN`."""
         found = ((field, getattr(self, field)) for field in GIVEN)
         return {field: name for field, name in found if name is not None}
+
+    @property
+    def references(self) -> int:
+        """How many reference pictures there are."""
+        return sum(field in REFERENCES for field in self.given)
+
+    @property
+    def modifies(self) -> bool:
+        """Whether the pictures are others that were changed: a start picture, or references."""
+        return self.init_image is not None or self.references > 0
 
     @property
     def steps(self) -> int:

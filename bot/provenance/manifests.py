@@ -11,6 +11,7 @@ import io
 import json
 import struct
 import threading
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -46,6 +47,9 @@ SETTINGS: dict[str, Any] = {
 
 
 PARENT = {"title": "start picture", "relationship": "parentOf", "label": "start"}
+REFERENCE = {"title": "reference picture", "relationship": "inputTo"}
+Named = Sequence[tuple[dict[str, str], bytes]]
+"""The ingredients of a manifest: how each is described, and its file with its own manifest."""
 
 
 class Unusable(Exception):
@@ -78,33 +82,43 @@ class ManifestSigner:
         """The most bytes that a manifest adds to a file."""
         return self._room
 
-    def sign(self, data: bytes, parent: bytes | None = None, number: int | None = None) -> bytes:
+    def sign(
+        self,
+        data: bytes,
+        parent: bytes | None = None,
+        number: int | None = None,
+        *,
+        references: Sequence[bytes] = (),
+    ) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError.
 
-        `parent` is the file that the picture was painted from, with its manifest. It is left out where the
-        library refuses it. `number` is that of the picture's watermark.
+        `parent` is the file that the picture was painted from, with its manifest, and `references` are files
+        that the model was shown. They are left out where the library refuses one. `number` is that of the
+        picture's watermark.
         """
-        if parent is not None:
+        named = _ingredients(parent, references)
+        if named:
             with contextlib.suppress(c2pa.C2paError):
-                return self._signed(data, parent, number)
-        return self._signed(data, None, number)
+                return self._signed(data, named, number)
+        return self._signed(data, (), number)
 
-    def _signed(self, data: bytes, parent: bytes | None, number: int | None) -> bytes:
-        described = manifest_of(source_type_of(data), self._now(), parent=parent is not None, number=number)
+    def _signed(self, data: bytes, named: Named, number: int | None) -> bytes:
+        labels = [described["label"] for described, _ in named]
+        described = manifest_of(source_type_of(data), self._now(), labels=labels, number=number)
         manifest = json.dumps(described)
         if self._authority:
-            stamped = self._time_stamps.signed(partial(self._stamped, manifest, data, parent))
+            stamped = self._time_stamps.signed(partial(self._stamped, manifest, data, named))
             if stamped is not None:
                 return stamped
-        return self._signer.sign(manifest, data, parent)
+        return self._signer.sign(manifest, data, named)
 
-    def _stamped(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
+    def _stamped(self, manifest: str, data: bytes, named: Named) -> bytes:
         """Sign with a time stamp; raises NoTimeStamp if it cannot be had, and as `sign`."""
         relay = TimeRelay(self._authority, seconds=ANSWER_SECONDS)
         try:
             with relay:
                 signer = _Signer(self._credentials, relay.address)
-                signed = signer.sign(manifest, data, parent)
+                signed = signer.sign(manifest, data, named)
                 self._check_time(signer.read(signed))
                 return signed
         except OSError as error:
@@ -154,12 +168,12 @@ class _Signer:
         """The bytes of a signature."""
         return int(self._signer.reserve_size())
 
-    def sign(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
-        """Return the file `data` with the manifest, signed; `parent` is the file it was painted from."""
+    def sign(self, manifest: str, data: bytes, named: Named) -> bytes:
+        """Return the file `data` with the manifest, signed; `named` are its ingredients."""
         signed = io.BytesIO()
         with self._lock, c2pa.Builder(manifest, self._context) as builder:
-            if parent is not None:
-                builder.add_ingredient_from_stream(json.dumps(PARENT), mime_type(parent), io.BytesIO(parent))
+            for described, file in named:
+                builder.add_ingredient_from_stream(json.dumps(described), mime_type(file), io.BytesIO(file))
             builder.sign(self._signer, mime_type(data), io.BytesIO(data), signed)
         return signed.getvalue()
 
@@ -170,22 +184,31 @@ class _Signer:
         return said
 
 
+def _ingredients(parent: bytes | None, references: Sequence[bytes]) -> Named:
+    shown = enumerate(references, 1)
+    found = [] if parent is None else [(PARENT, parent)]
+    return [*found, *((REFERENCE | {"label": f"reference{number}"}, file) for number, file in shown)]
+
+
 def manifest_of(
-    source_type: str, when: datetime, *, parent: bool = False, number: int | None = None
+    source_type: str, when: datetime, *, labels: Sequence[str] = (), number: int | None = None
 ) -> dict[str, Any]:
     """Return the definition of a manifest: at `when`, in UTC, this program signed a model's picture.
 
-    With `parent`, the program has opened the ingredient `PARENT` and edited it. With a `number`, that of its
-    watermark, the manifest can be found again by the picture alone.
+    `labels` are those of its ingredients: the program has opened `PARENT` and edited it, others were shown to
+    the model. With a `number`, that of its watermark, the manifest can be found again by the picture alone.
     """
+    parent, shown = PARENT["label"] in labels, [label for label in labels if label != PARENT["label"]]
     made_by = generator()
     at = when.strftime("%Y-%m-%dT%H:%M:%SZ")
-    made = {
+    made: dict[str, Any] = {
         "action": "c2pa.edited" if parent else "c2pa.created",
         "when": at,
         "digitalSourceType": source_type,
         "softwareAgent": made_by,
     }
+    if shown:
+        made["parameters"] = {"ingredientIds": shown}
     opened = {"action": "c2pa.opened", "when": at, "parameters": {"ingredientIds": [PARENT["label"]]}}
     marked = {"action": "c2pa.watermarked.bound", "when": at, "softwareAgent": made_by}
     actions = [*([opened] if parent else []), made, *([] if number is None else [marked])]

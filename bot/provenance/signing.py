@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
@@ -17,21 +17,23 @@ import PIL.Image
 
 from bot.config.provenance import AigcConfig, Stamp
 from bot.domain.errors import PictureUnsigned
+from bot.domain.jobs import REFERENCES
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
 from bot.provenance.payload import number_of
 from bot.provenance.stamps import draw_stamp, repainted
 from bot.provenance.start_manifests import MOST_BYTES, manifest_in
 from bot.provenance.xmp import FRAME, packet, with_packet
 from bot.telemetry.metrics import WELL, Metrics, ProvenanceMetrics
-from sdjax_engine.images import start_of, starts_from_picture
+from sdjax_engine.images import references_of, start_of, starts_from_picture
 
 log = logging.getLogger(__name__)
 
 REMEMBERED_CAUSES = 100
-FRAME_OF_PARENT = 8192  # bytes about the manifest of a start picture
+FRAME_OF_PARENT = 8192  # bytes about the manifest of a given picture
+MOST_GIVEN = 1 + len(REFERENCES)  # pictures whose manifests a manifest may hold
 
 ReadStart = Callable[[str], bytes | None]
-"""Returns the file of a start picture by its sha256, in any thread; None where it is gone."""
+"""Returns the file of a given picture by its sha256, in any thread; None where it is gone."""
 
 
 class PictureSigner(Protocol):
@@ -42,10 +44,17 @@ class PictureSigner(Protocol):
         """The most bytes that a manifest adds to a file."""
         ...
 
-    def sign(self, data: bytes, parent: bytes | None = None, number: int | None = None) -> bytes:
-        """Return the PNG, WebP or JPEG `data` with a manifest, and that of `parent`; may raise any error.
+    def sign(
+        self,
+        data: bytes,
+        parent: bytes | None = None,
+        number: int | None = None,
+        *,
+        references: Sequence[bytes] = (),
+    ) -> bytes:
+        """Return the PNG, WebP or JPEG `data` with a manifest; may raise any error.
 
-        The manifest names the `number` of the picture's watermark.
+        It has those of `parent` and the `references`, and names the `number` of the picture's watermark.
         """
         ...
 
@@ -102,9 +111,9 @@ class Signing:
         """The most bytes that `signed` adds to a file."""
         if not self._writes:
             return 0
-        parent = MOST_BYTES + FRAME_OF_PARENT if self._starts else 0
+        given = (MOST_BYTES + FRAME_OF_PARENT) * MOST_GIVEN if self._starts else 0
         return (
-            (self._signer.room if self._signer else 0) + parent + len(self._packet(PAINTED_OVER, b"")) + FRAME
+            (self._signer.room if self._signer else 0) + given + len(self._packet(PAINTED_OVER, b"")) + FRAME
         )
 
     @property
@@ -185,7 +194,9 @@ class Signing:
             marked = with_packet(data, self._packet(source_type_of(data), data))
             if self._signer is None:
                 return marked
-            signed = self._signer.sign(marked, self._parent(data), number)
+            parent = self._named(start_of(data))
+            references = [file for each in references_of(data) if (file := self._named(each)) is not None]
+            signed = self._signer.sign(marked, parent, number, references=references)
         except Exception as error:  # noqa: BLE001 - told, and raised where marks are required
             self._failed(error, "signed", lacking="a manifest")
             return marked
@@ -203,10 +214,9 @@ class Signing:
             self._held_for = cause
             raise PictureUnsigned(f"The picture cannot be {done}: {error}.") from error
 
-    def _parent(self, data: bytes) -> bytes | None:
-        """Return the picture that this one was painted from, if a manifest of it is kept."""
-        start = start_of(data) if self._starts else None
-        file = self._starts(start) if self._starts and start else None
+    def _named(self, sha256: str | None) -> bytes | None:
+        """Return a given picture, if a manifest of it is kept."""
+        file = self._starts(sha256) if self._starts and sha256 else None
         return file if file is not None and manifest_in(file) is not None else None
 
     def close(self) -> None:

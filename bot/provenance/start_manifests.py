@@ -1,4 +1,4 @@
-"""The manifest of a picture to start from: kept with the clean picture, so that results can name it.
+"""The manifest of a picture that is given: kept with the clean picture, so that results can name it.
 
 Only a small manifest that can be read and that says that AI took part is kept. A camera's manifest may hold a
 place and a thumbnail, and is dropped with the other contents of the file.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from bot.provenance.inspection import Answer, Kind, manifest_marks
 from bot.provenance.xmp import AFTER_HEADER, JPEG, PNG, chunk
@@ -28,10 +28,9 @@ def kept_manifest(data: bytes) -> bytes | None:
     return store if readable else None
 
 
-def start_from_file(data: bytes) -> Callable[[str], bytes | None]:
-    """Return the `starts` of a `Signing`: one file by its sha256, if its manifest is to be kept."""
-    files = {hashlib.sha256(data).hexdigest(): data} if kept_manifest(data) is not None else {}
-    return files.get
+def given_files(files: Iterable[bytes]) -> Callable[[str], bytes | None]:
+    """Return the `starts` of a `Signing`: files by their sha256, if their manifests are to be kept."""
+    return {hashlib.sha256(file).hexdigest(): file for file in files if kept_manifest(file) is not None}.get
 
 
 def with_manifest(png: bytes, store: bytes) -> bytes:

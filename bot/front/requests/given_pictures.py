@@ -148,7 +148,7 @@ async def _fetch(
     """Return the file at an address as the picture of a field; a start picture may have its mask with it."""
     if field == MASK:
         return {field: _Cleaned(png=await attachments.mask(address, **how))}
-    if field == START:
+    if field == START or field in REFERENCES:
         picture = await attachments.start(address, **how)
     else:
         behind = background if field == CONTROL else "white"

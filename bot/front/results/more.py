@@ -95,7 +95,7 @@ def beside_settings(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext("It kept the composition of a picture: give that picture too.")
     if recipe.image_prompt is not None:
         yield texts.gettext("A picture was part of its prompt: give that picture too.")
-    if recipe.reference is not None or recipe.reference_2 is not None:
+    if recipe.references:
         yield texts.gettext("It was made with reference pictures: give those pictures too.")
     if (count := len(recipe.variations)) > 1:
         yield texts.gettext(

@@ -83,7 +83,7 @@ class Breakable:
     def __init__(self, *, broken: bool) -> None:
         self.broken = broken
 
-    def sign(self, data: bytes, parent: bytes | None = None, number: int | None = None) -> bytes:
+    def sign(self, data: bytes, *_: object, **__: object) -> bytes:
         if self.broken:
             raise OSError("the key is gone")
         return data
@@ -130,17 +130,23 @@ async def test_the_label_of_the_law_is_drawn_on_what_leaves_and_not_on_what_is_k
         assert len(one.getcolors()) > 1
 
 
-async def test_the_manifest_of_a_start_picture_goes_with_it_into_the_result(
+async def test_the_manifest_of_a_given_picture_goes_with_it_into_the_result(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
 ) -> None:
     signing = Signing(ManifestSigner(self_made()), starts=artifacts.reader(asyncio.get_running_loop()))
     file = io.BytesIO()
     PIL.Image.linear_gradient("L").convert("RGB").save(file, "JPEG")
     signed, plain = signing.signed(file.getvalue()), file.getvalue()
-    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
-        for prompt, sent, relations in (("boats", signed, ["parentOf"]), ("houses", plain, [])):
-            start = ("start.jpg", sent, "image/jpeg")
-            _, message = await finished(served, ravi, prompt, image=start)
+    config = Config.parse({"models": [{"references": 1}]})
+    cases = (
+        ("boats", "image", signed, ["parentOf"]),
+        ("foxes", "reference", signed, ["inputTo"]),
+        ("houses", "image", plain, []),
+    )
+    async with serving(sandbox, store, artifacts, config, signing=signing) as served:
+        for prompt, option, sent, relations in cases:
+            given = {option: ("given.jpg", sent, "image/jpeg")}
+            _, message = await finished(served, ravi, prompt, **given)
             found = read_manifest(await ravi.attachment_bytes(message))
             assert found.state == "Valid"
             assert [each["relationship"] for each in found.manifest.get("ingredients", [])] == relations

@@ -60,6 +60,33 @@ def test_the_manifest_of_a_start_picture_becomes_the_parent_of_the_result(form: 
         assert picture.tobytes() == PIL.Image.new("RGB", (8, 8)).tobytes()
 
 
+def test_the_manifests_of_references_become_inputs_of_the_result_beside_its_parent() -> None:
+    files = []
+    for colour in ("red", "green", "blue"):
+        file = io.BytesIO()
+        PIL.Image.new("RGB", (40, 40), colour).save(file, "PNG")
+        store = kept_manifest(ManifestSigner(self_made()).sign(file.getvalue()))
+        assert store is not None
+        files.append(with_manifest(file.getvalue(), store))
+    signing = open_signing(
+        ProvenanceConfig(), starts={hashlib.sha256(file).hexdigest(): file for file in files}.get
+    )
+    start, *shown = files
+    for begun, action in ((None, "c2pa.created"), (start, "c2pa.edited")):
+        request = replace(RECIPE.request(0), init_image=begun, references=tuple(shown))
+        result = encode_png(np.zeros((8, 8, 3), np.uint8), request)
+        signed = signing.signed(result)
+        found = read_manifest(signed)
+        assert (found.state, found.wrong) == ("Valid", {"signingCredential.untrusted"})
+        kinds = [each["relationship"] for each in found.manifest["ingredients"]]
+        assert sorted(kinds) == ["inputTo"] * 2 + ["parentOf"] * (begun is not None)
+        [actions] = [each["data"]["actions"] for each in found.manifest["assertions"]]
+        assert actions[-1]["action"] == action
+        assert actions[-1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
+        assert len(actions[-1]["parameters"]["ingredients"]) == 2
+        assert len(signed) <= len(result) + signing.room
+
+
 def test_a_result_says_by_itself_what_it_is_if_its_start_picture_has_no_manifest_or_is_gone() -> None:
     for starts in ({}, {hashlib.sha256(png()).hexdigest(): png()}):
         signing = open_signing(ProvenanceConfig(), starts=starts.get)
