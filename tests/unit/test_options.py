@@ -439,6 +439,8 @@ def test_without_a_model_the_first_that_takes_the_given_pictures_paints() -> Non
     assert parse(of_edges, offers).model == CONTROLLED.model
     assert parse(replace(of_edges, control_type="depth"), offers).model == "depth"
     assert parse(Asked(prompt="a boat", image_prompt=True), offers).model == "adapted"
+    editing = replace(SMALL, model="editing", references=1)
+    assert parse(Asked(prompt="a boat", references=1), [*offers, editing]).model == "editing"
     assert parse(Asked(prompt="a boat"), offers).model == "plain"
     with pytest.raises(UserMistake, match=r"control_type_missing.*edges, pose, tile"):
         parse(replace(of_edges, control_type=None), offers)

@@ -166,8 +166,9 @@ def reported_with(earlier: Sequence[UserMistake]) -> Iterator[None]:
 def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
     """Return the recipe of the options, with the model's defaults for those left out.
 
-    Without a model it is the first that takes the control picture and the image prompt. `<lora:NAME:WEIGHT>`
-    in the prompt adds a LoRA that the model offers, or sets the weight of a chosen one.
+    Without a model it is the first that takes the given pictures. `<lora:NAME:WEIGHT>` in the prompt adds a
+    LoRA that the model offers, or sets the weight of a chosen one.
+
     Raises `InvalidRequest` or `UserMistake` for an option that must change, SeveralMistakes for several.
     """
     if asked.model is None:
@@ -182,6 +183,7 @@ def _usual_offer(asked: Asked, offers: Sequence[Offer]) -> Offer:
     """Return the first offer for the given pictures: with the type of control, of their kinds, or any."""
     able = [each for each in offers if each.controlnets or not asked.control]
     able = [each for each in able if each.image_prompts or not asked.image_prompt]
+    able = [each for each in able if each.references >= asked.references]
     for offer in able if asked.control_type else ():
         with suppress(InvalidRequest, UserMistake):
             _control(asked, offer)
