@@ -22,7 +22,7 @@ from sdjax_engine.request import Lora
 VERSION = 1
 READ = {
     *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
-    *("width", "model", "strength", "loras", "second_pass", "clip_skip", "references", *GIVEN),
+    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *GIVEN),
 }
 
 
@@ -36,6 +36,8 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
     if found["version"] != VERSION:
         raise NoGenerationData("generation_data_version")
     request: dict[str, Any] = _implied(found["request"]) | found["request"]
+    if isinstance(references := request.get("references"), list):
+        request["references"] = len(references)
     skipped = whole(request.get("clip_skip", 0))
     started = any(name in request for name in ("init_image", MASK))
     return GenerationData(
