@@ -251,8 +251,3 @@ async def asked_in(
     if earlier is not None and recipe.seed == earlier.seed:
         recipe = replace(recipe, variations=earlier.variations)
     return asked, recipe
-
-
-def names_of(request: Request) -> Texts:
-    """Return the texts with the names of options that the person's Discord shows."""
-    return request.names
