@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 import jax
@@ -51,9 +51,15 @@ class SabotagedLane(DeviceLane):
         super().reset()
         self.seeds: dict[int, int] = {}
 
-    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
+    def admit(
+        self,
+        newcomers: Mapping[int, Prepared],
+        earlier: Sequence[Work] = (),
+        waiting: Iterable[Prepared] = (),
+    ) -> bool:
         self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
-        return super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()}, earlier)
+        poisonous = {seat: poisoned(prepared) for seat, prepared in newcomers.items()}
+        return super().admit(poisonous, earlier, waiting)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         fault, self.fault = self.fault, None

@@ -14,6 +14,7 @@ from typing import Any
 from discord import app_commands
 from results import shows_result
 
+from bot.front.commands import paint_from
 from bot.front.features import BUTTONS, FORMS
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
@@ -212,12 +213,22 @@ def form_of(template: str) -> str:
     return f"form {template}"
 
 
+OF_MODELS = {
+    paint_from.COMPOSITION_FORM: paint_from.COMPOSITION,
+    paint_from.LIKE_FORM: paint_from.LIKE,
+    paint_from.CHANGE_FORM: paint_from.CHANGE,
+}
+"""The forms of menus that are there while some model can paint so."""
+
+
 def everything(commands: Iterable[Any], offered: set[str]) -> set[str]:
     """The names of all commands with options and suggestions, all buttons, menus, choices and forms."""
     shown = {each.partition(" ")[0] for each in offered}
     buttons = {item.act.__name__ for item in BUTTONS if item.act.__name__ not in shown}
-    forms = {form_of(form.template) for form in FORMS}
-    return offered | buttons | forms | {name for command in commands for name in of_command(command)}
+    named = {name for command in commands for name in of_command(command)}
+    away = {form for form, menu in OF_MODELS.items() if menu_of(menu) not in named}
+    forms = {form_of(form.template) for form in FORMS if form.template.partition(":")[0] not in away}
+    return offered | buttons | forms | named
 
 
 def of_command(command: Any) -> Iterator[str]:
