@@ -115,7 +115,7 @@ class _Answer(Generic[V]):
 class _Answers(Generic[K, V]):
     """Answers to questions of one kind, each at most FRESH_SECONDS old; equal questions are asked once.
 
-    Who has waited for a question that fails shares the failure: otherwise one wait would follow another.
+    Callers that wait for a question share its failure: otherwise one wait would follow another.
     """
 
     def __init__(self, ask: Callable[[K], Awaitable[V]], clock: Callable[[], float]) -> None:

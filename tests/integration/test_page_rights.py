@@ -331,7 +331,7 @@ async def test_who_has_waited_for_discord_in_vain_waits_no_second_time() -> None
         waited = await asyncio.gather(*(members.viewer(5, HERE) for _ in range(9)), return_exceptions=True)
         assert {type(each) for each in waited} == {DiscordUnavailable}
         assert len(asked) == 1
-        with pytest.raises(DiscordUnavailable):  # who comes later asks anew
+        with pytest.raises(DiscordUnavailable):  # a later question is sent to Discord again
             await members.viewer(5, HERE)
         assert len(asked) == 2
 

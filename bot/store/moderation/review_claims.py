@@ -25,7 +25,7 @@ class ReviewClaims(Verbs):
     """The verbs of claims, and of what a moderator wants to know before a decision."""
 
     async def claim(self, review_id: int, by: By) -> Review:
-        """Claim a review for CLAIM_SECONDS from now on; a person who has it may claim it again.
+        """Claim a review for CLAIM_SECONDS; the person who has the claim may renew it.
 
         Raises UserMistake: `review_gone`, `review_over`, and `review_claimed` while another has it.
         """
