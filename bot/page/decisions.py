@@ -7,14 +7,7 @@ from types import MappingProxyType
 
 from aiohttp import web
 
-from bot.delivery.review_message import (
-    ACCEPT,
-    APPROVE,
-    DECLINE,
-    REJECT,
-    SPOILER,
-    file_in_question,
-)
+from bot.delivery.review_message import ACCEPT, APPROVE, DECLINE, REJECT, SPOILER, file_in_question
 from bot.domain.errors import MissingArtifact, ResultsUnavailable, UserMistake
 from bot.domain.holds import MOST_REASON, Outcome
 from bot.page.guard import Field, back, form_of, number_of

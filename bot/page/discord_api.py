@@ -39,7 +39,7 @@ ADMINISTRATOR, MANAGE_SERVER, SEE_CHANNEL = 1 << 3, 1 << 5, 1 << 10
 MANAGE_MESSAGES, READ_HISTORY = 1 << 13, 1 << 16
 CONNECT = 1 << 20
 READS = SEE_CHANNEL | READ_HISTORY
-VOICE = frozenset({2, 13})  # types of channels whose messages are for those who may connect
+VOICE = frozenset({2, 13})  # types of channels whose messages only those who may connect can read
 EVERYTHING = -1  # all bits
 
 Json = dict[str, Any]

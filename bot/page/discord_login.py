@@ -21,7 +21,7 @@ STATE_SECONDS = 600.0
 MOST_STATES = 1000
 EXCHANGES, EXCHANGE_SECONDS = 20, 10.0
 MOST_CODE = 200  # characters
-COOKIE, ENCRYPTED_COOKIE = "sdjax-state", "__Host-sdjax-state"
+COOKIE = "sdjax-state"
 
 
 class LoginFailed(Exception):
@@ -54,12 +54,12 @@ class DiscordLogin:
         self._states[state] = self._clock() + STATE_SECONDS
         answer = web.Response(status=303, headers={"Location": address})
         # Discord leads back from its own site, so the cookie cannot be strict.
-        self._set_cookie(request, answer, state, int(STATE_SECONDS))
+        self._guard.set_cookie(request, answer, COOKIE, state, max_age=int(STATE_SECONDS), samesite="Lax")
         return answer
 
     async def end(self, request: web.Request) -> Account:
         """Return the account that Discord has sent back; raises LoginFailed, DiscordUnavailable."""
-        given, ours = request.query.get("state", ""), request.cookies.get(self._cookie(request), "")
+        given, ours = request.query.get("state", ""), self._guard.cookie(request, COOKIE)
         bound = secrets.compare_digest(given.encode(errors="replace"), ours.encode(errors="replace"))
         if not (given and bound) or self._states.pop(given, 0.0) <= self._clock():
             raise LoginFailed("state")
@@ -77,14 +77,4 @@ class DiscordLogin:
 
     def forget(self, request: web.Request, answer: web.Response) -> None:
         """Delete the browser's cookie: its state is used."""
-        self._set_cookie(request, answer, "", 0)
-
-    def _set_cookie(self, request: web.Request, answer: web.Response, value: str, seconds: int) -> None:
-        encrypted = self._guard.is_encrypted(request)
-        name = self._cookie(request)
-        answer.set_cookie(
-            name, value, max_age=seconds, path="/", secure=encrypted, httponly=True, samesite="Lax"
-        )
-
-    def _cookie(self, request: web.Request) -> str:
-        return ENCRYPTED_COOKIE if self._guard.is_encrypted(request) else COOKIE
+        self._guard.set_cookie(request, answer, COOKIE, "", max_age=0, samesite="Lax")

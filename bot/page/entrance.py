@@ -18,7 +18,7 @@ from bot.store.operations.logins import Login, Logins
 MOST_CHARACTERS = 100  # of a secret
 TRIES, TRY_SECONDS = 40, 2.0
 MOST_KNOWN = 200
-COOKIE, ENCRYPTED_COOKIE = "sdjax-login", "__Host-sdjax-login"
+COOKIE = "sdjax-login"
 
 
 class Entrance:
@@ -56,19 +56,18 @@ class Entrance:
         if secret is None:
             return None
         answer = web.Response(status=303, headers={"Location": "/"})
-        self._set_cookie(request, answer, secret)
+        self._guard.set_cookie(request, answer, COOKIE, secret)
         return answer
 
     async def open(self, request: web.Request, answer: web.Response, user_id: int) -> None:
         """Open a session of a person, whose cookie goes with `answer`."""
-        self._set_cookie(request, answer, await self._logins.open(user_id))
+        self._guard.set_cookie(request, answer, COOKIE, await self._logins.open(user_id))
 
     async def leave(self, request: web.Request, *, everywhere: bool) -> web.Response:
         """End the session of a request, or all of its person."""
         await self._logins.leave(self._secret(request), everywhere=everywhere)
         answer = web.Response(status=303, headers={"Location": "/"})
-        encrypted = self._guard.is_encrypted(request)
-        answer.del_cookie(ENCRYPTED_COOKIE if encrypted else COOKIE, path="/", secure=encrypted)
+        self._guard.set_cookie(request, answer, COOKIE, "", max_age=0)
         return answer
 
     def may_try(self) -> bool:
@@ -82,11 +81,5 @@ class Entrance:
         tries.append(now)
         return True
 
-    def _set_cookie(self, request: web.Request, answer: web.Response, secret: str) -> None:
-        encrypted = self._guard.is_encrypted(request)
-        name = ENCRYPTED_COOKIE if encrypted else COOKIE
-        answer.set_cookie(name, secret, path="/", secure=encrypted, httponly=True, samesite="Strict")
-
     def _secret(self, request: web.Request) -> str:
-        encrypted = self._guard.is_encrypted(request)
-        return request.cookies.get(ENCRYPTED_COOKIE if encrypted else COOKIE, "")[:MOST_CHARACTERS]
+        return self._guard.cookie(request, COOKIE)[:MOST_CHARACTERS]

@@ -6,6 +6,8 @@ page. A change must come from a page of ours.
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 from multidict import MultiDictProxy
@@ -41,6 +43,21 @@ class Guard:
     def is_encrypted(self, request: web.Request) -> bool:
         """Return whether the browser asked for the address of the configuration, which is encrypted."""
         return self._address is not None and request.host == self._address.host_port_subcomponent
+
+    def cookie(self, request: web.Request, name: str) -> str:
+        """Return the value of a cookie of ours; empty without it."""
+        return request.cookies.get(self._name(request, name), "")
+
+    def set_cookie(
+        self, request: web.Request, answer: web.Response, name: str, value: str, **limits: Any
+    ) -> None:
+        """Have `answer` set a cookie of ours; `limits` are those of aiohttp, such as `max_age`."""
+        limits = {"samesite": "Strict", "secure": self.is_encrypted(request), **limits}
+        answer.set_cookie(self._name(request, name), value, path="/", httponly=True, **limits)
+
+    def _name(self, request: web.Request, name: str) -> str:
+        """Return what the browser calls a cookie: over TLS, a name that no other host can set."""
+        return f"__Host-{name}" if self.is_encrypted(request) else name
 
     @web.middleware
     async def admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -12,37 +11,20 @@ from aiohttp import web
 from bot.domain.hashes import name_of, named
 from bot.domain.time_units import DAY_SECONDS
 from bot.front.recipes.rule_words import MAX_NAME, MAX_TERM, MAX_TERMS, read_terms, rule_name
-from bot.moderation.forms import forms_of
-from bot.moderation.rules import Judge
 from bot.moderation.search_cost import check_cost
+from bot.moderation.trials import Trial, tried
 from bot.page.guard import form_of, number_of
 from bot.page.house import House
 from bot.page.wall import server_of
-from bot.process.threads import Deadline, Threads, TooLong
+from bot.process.threads import Deadline, Threads
 from bot.store.library.named import key_of
 from bot.store.moderation.prompt_rules import Action, PromptRule
-from bot.store.operations.gallery import Asked
 from bot.store.rows.audit import By
 
 TRIED = 2000  # of the last requests of a server
 SECONDS = 2.0  # of processor time, for one trial
-EXAMPLES = 8
 SHOWN_BLOCKED = 60  # pictures
 AT_ONCE, SHARE = 2, 1  # threads, and those of one server
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """What a rule would have done: how many of `count` prompts it finds, and some that others may read.
-
-    A trial that took too long `is_cut`: only the newest `count` prompts were tried.
-    """
-
-    rule: PromptRule
-    found: int
-    count: int
-    examples: tuple[tuple[str, tuple[str, ...]], ...]
-    is_cut: bool
 
 
 class Rules:
@@ -59,10 +41,6 @@ class Rules:
         await self._threads.run_for([by.guild_id], lambda: check_cost([*others, rule]))
         await self._house.store.prompt_rules.put(rule, by)
         return rule
-
-    async def remove(self, name: str, by: By) -> bool:
-        """Delete the rule of this name; False where there is none."""
-        return await self._house.store.prompt_rules.remove(name, by) is not None
 
     async def trial(self, form: Mapping[str, Any], guild_id: int) -> Trial:
         """Try the rule of a form on the prompts of the last day; raises UserMistake."""
@@ -89,31 +67,6 @@ class Rules:
             channel_id=number_of(str(form.get("channel", ""))) or None,
         )
         return rule, await self._house.store.prompt_rules.of(guild_id)
-
-
-def tried(rule: PromptRule, rules: Sequence[PromptRule], asked: Sequence[Asked], deadline: Deadline) -> Trial:
-    """Try a rule on words, the newest first, until the deadline; a rule that allows is tried as a rule.
-
-    The phrases that other rules allow are left out, as they are when prompts are judged.
-    """
-    others = [each for each in rules if key_of(each.name) != key_of(rule.name)]
-    allowing = [each for each in others if each.action is Action.ALLOW and rule.action is not Action.ALLOW]
-    searched = replace(rule, action=Action.HOLD) if rule.action is Action.ALLOW else rule
-    judge = Judge([*allowing, searched])
-    judge.prepare()
-    found, examples = 0, list[tuple[str, tuple[str, ...]]]()
-    for count, each in enumerate(asked):
-        try:
-            deadline("")
-        except TooLong:
-            return Trial(rule=rule, found=found, count=count, examples=tuple(examples), is_cut=True)
-        texts = forms_of([each.prompt, each.negative_prompt])
-        verdict = judge.verdict(texts, channel_ids=each.channel_ids)
-        if verdict is not None:
-            found += 1
-            if len(examples) < EXAMPLES and not each.private:
-                examples.append((each.prompt, verdict.found))
-    return Trial(rule=rule, found=found, count=len(asked), examples=tuple(examples), is_cut=False)
 
 
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:

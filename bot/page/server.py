@@ -19,11 +19,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from bot.domain.errors import (
-    DiscordUnavailable,
-    StoreUnavailable,
-    UserMistake,
-)
+from bot.domain.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.domain.jobs import Origin
 from bot.page import audit, operations, queue, rules, settings, wall, well
 from bot.page.decisions import Decisions
@@ -44,7 +40,7 @@ log = logging.getLogger(__name__)
 
 MOST_BODY = 65_536  # bytes of a form: a rule has up to 500 words
 STREAM_SECONDS = 300.0
-MOST_STREAMS, MOST_OF_ONE = 50, 20  # of one person who is no operator
+MOST_STREAMS, MOST_OF_ONE = 50, 20  # of everybody, and of one person who is not an operator
 TICK_SECONDS = 1.0
 LOGIN_TICKS = 5  # between two looks at whether its person is still logged in
 STREAM = "text/event-stream"
@@ -165,7 +161,7 @@ class _Pages:
             Route(path="/gallery/compare", right=right, answer=compared),
             Route(path="/gallery/archive", right=right, answer=self._of_gallery(self._archive)),
             Route(path="/servers", right=in_, answer=self._servers),
-            _change(f"/gallery/{JOB_ID}/star", right, self._changing(star)),
+            _change(f"/gallery/{JOB_ID}/star", right, star),
             _change("/server", in_, _choose_server),
             _change(f"/jobs/{JOB_ID}/cancel", Right.CANCEL, self._cancel),
             _change(f"/jobs/{JOB_ID}/pause", Right.ORDER, self._ordering(changes.pause)),
@@ -200,11 +196,8 @@ class _Pages:
             Route(path="/blocked/{name}", right=right, answer=self._blocked_picture),
             _change("/blocked/{name}/remove", right, self._unblock),
             Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
-            _change("/wall/next", right, self._changing(decisions.next)),
-            *(
-                _change(f"{case}/{name}", right, self._changing(decisions.act(act)))
-                for name, act in acts.items()
-            ),
+            _change("/wall/next", right, decisions.next),
+            *(_change(f"{case}/{name}", right, decisions.act(act)) for name, act in acts.items()),
         ]
 
     def guarded(self, route: Route) -> Handler:
@@ -216,7 +209,11 @@ class _Pages:
                 if request.path == "/":  # the front door leads everybody in
                     return back(next(_path(view) for view in VIEWS if viewer.reach(view.right)))
                 raise web.HTTPForbidden
-            return await route.answer(request, viewer)
+            try:
+                return await route.answer(request, viewer)
+            finally:
+                if route.method not in SAFE:  # the browser sees what follows as it is now
+                    self._renderer.forget_all()
 
         return handler
 
@@ -274,7 +271,7 @@ class _Pages:
             try:
                 return await self._stream(view, request, viewer)
             finally:
-                self._streams -= Counter([viewer.user_id])  # who has none left is no longer in it
+                self._streams -= Counter([viewer.user_id])  # `-=` also drops a person without a stream
 
         return stream
 
@@ -364,7 +361,7 @@ class _Pages:
         own = origin.user_id == viewer.user_id
         by = None if own else viewer.by(origin.guild_id or 0)
         await self._house.store.jobs.cancel(job_id, user_id=viewer.user_id if own else None, by=by)
-        return self._changed(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
+        return back(f"/jobs/{job_id}" + (f"?whose={MINE}" if own else ""))
 
     def _ordering(self, verb: Callable[[str, By], Awaitable[None]]) -> Answer:
         """Return what answers a change of the order of the queue."""
@@ -372,7 +369,7 @@ class _Pages:
         async def order(request: web.Request, viewer: Viewer) -> web.StreamResponse:
             job_id, origin = request.match_info["job"], await self._reached(request, viewer, Right.ORDER)
             await verb(job_id, viewer.by(origin.guild_id or 0))
-            return self._changed(f"/jobs/{job_id}")
+            return back(f"/jobs/{job_id}")
 
         return order
 
@@ -401,23 +398,23 @@ class _Pages:
         drained = form.get("drained") == "yes"
         by = viewer.by(EVERYWHERE)
         await self._house.store.workers.drain(str(form.get("worker", "")), by, drained=drained)
-        return self._changed("/workers")
+        return back("/workers")
 
     async def _retry(self, request: web.Request, viewer: Viewer) -> web.Response:
         job_id = request.match_info["job"]
         await self._house.store.failures.retry(job_id, viewer.user_id)
-        return self._changed(f"/jobs/{job_id}")
+        return back(f"/jobs/{job_id}")
 
     async def _retry_cause(self, request: web.Request, viewer: Viewer) -> web.Response:
         form = await form_of(request)
         await operations.retry(self._house, form, viewer.user_id)
-        return self._changed(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
+        return back(f"/failures?{urlencode({'period': str(form.get('period', ''))})}")
 
     async def _send_now(self, request: web.Request, _viewer: Viewer) -> web.Response:
         number = number_of(request.match_info["message"])
         if not number or not await self._house.store.messages.send_now(number):
             raise web.HTTPNotFound
-        return self._changed("/deliveries")
+        return back("/deliveries")
 
     async def _rule(self, request: web.Request, viewer: Viewer) -> web.Response:
         """Store a rule, or try it; a form that has a mistake is shown again with the mistake."""
@@ -427,7 +424,7 @@ class _Pages:
             if request.path == "/rules":
                 rule = await self._rules.put(form, viewer.by(guild_id))
                 place = {"server": str(guild_id)} if viewer.guild_id is None else {}
-                return self._changed(str(URL("/rules").with_query({"saved": rule.name, **place})))
+                return back(str(URL("/rules").with_query({"saved": rule.name, **place})))
             facts["trial"] = await self._rules.trial(form, guild_id)
         except UserMistake as mistake:
             facts["mistake"] = mistake
@@ -438,9 +435,9 @@ class _Pages:
     async def _remove_rule(self, request: web.Request, viewer: Viewer) -> web.Response:
         guild_id = await self._server(request, viewer)
         name = (await rules.form_fields(request))["name"]
-        if not await self._rules.remove(name, viewer.by(guild_id)):
+        if await self._house.store.prompt_rules.remove(name, viewer.by(guild_id)) is None:
             raise web.HTTPNotFound
-        return self._changed("/rules" if viewer.guild_id else f"/rules?server={guild_id}")
+        return back("/rules" if viewer.guild_id else f"/rules?server={guild_id}")
 
     async def _blocked_picture(self, request: web.Request, viewer: Viewer) -> web.Response:
         guild_id = await self._server(request, viewer)
@@ -451,7 +448,7 @@ class _Pages:
         guild_id = await self._server(request, viewer)
         if not await rules.unblock(self._house, request.match_info["name"], viewer.by(guild_id)):
             raise web.HTTPNotFound
-        return self._changed("/blocked" if viewer.guild_id else f"/blocked?server={guild_id}")
+        return back("/blocked" if viewer.guild_id else f"/blocked?server={guild_id}")
 
     async def _server(self, request: web.Request, viewer: Viewer) -> int:
         """Return the server that a form of moderators is about; raises HTTPNotFound without one."""
@@ -459,22 +456,6 @@ class _Pages:
         if not guild_id:
             raise web.HTTPNotFound
         return guild_id
-
-    def _changing(self, answer: Answer) -> Answer:
-        """Return the answer to a change: the browser sees what follows as it is now."""
-
-        async def changing(request: web.Request, viewer: Viewer) -> web.StreamResponse:
-            try:
-                return await answer(request, viewer)
-            finally:
-                self._renderer.forget_all()
-
-        return changing
-
-    def _changed(self, path: str) -> web.Response:
-        """Answer a change: the browser sees the view at `path` as it is now."""
-        self._renderer.forget_all()
-        return back(path)
 
     def _plain(
         self,

@@ -15,12 +15,9 @@ from recipes import origin, recipe
 from bot.domain.hashes import name_of
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Showing
-from bot.page.rules import EXAMPLES, tried
 from bot.page.wall import UNDO_SECONDS
-from bot.process.threads import Deadline
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.moderation.review_claims import CLAIM_SECONDS
-from bot.store.operations.gallery import Asked
 from bot.store.rows.audit import Act, By
 from bot.store.rows.hashes import Hashes
 from bot.store.rows.reviews import Kind, Review
@@ -311,18 +308,6 @@ async def test_a_rule_is_tried_on_the_prompts_of_the_last_day_before_it_is_saved
     assert "knife\nsword</textarea>" in text
     await post(mina, place, "/rules/remove", name="knives")
     assert await store.prompt_rules.find(HERE, "knives") is None
-
-
-def test_a_trial_ends_with_its_time_and_says_how_far_it_came() -> None:
-    times = iter(range(99))
-    asked = [
-        Asked(prompt=f"a knife {number}", negative_prompt="", channel_ids=(ART,), private=False)
-        for number in range(50)
-    ]
-    deadline = Deadline(10.0, lambda: float(next(times)))
-    trial = tried(PromptRule(name="knives", terms=("knife",)), [], asked, deadline)
-    assert (trial.found, trial.count, trial.is_cut) == (10, 10, True)
-    assert len(trial.examples) == EXAMPLES
 
 
 @pytest.mark.parametrize(

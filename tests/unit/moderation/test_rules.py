@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from bot.moderation.readings import read
 from bot.moderation.rules import Judge
+from bot.moderation.trials import EXAMPLES, tried
+from bot.process.threads import Deadline
 from bot.store.moderation.prompt_rules import Action, PromptRule
+from bot.store.operations.gallery import Asked
 
 HERE, THERE = 31, 32
 BLOOD = PromptRule(name="No gore", terms=("blood", "gore"))
@@ -135,3 +138,15 @@ def test_a_rule_that_holds_needs_no_rule_that_refuses() -> None:
 
 def test_nothing_but_a_space_stands_for_an_allowed_phrase() -> None:
     assert rule_of("a blood orange", rules=(PromptRule(name="Letters", terms=("xx",)), ORANGE)) is None
+
+
+def test_a_trial_ends_with_its_time_and_says_how_far_it_came() -> None:
+    times = iter(range(99))
+    asked = [
+        Asked(prompt=f"a knife {number}", negative_prompt="", channel_ids=(HERE,), private=False)
+        for number in range(50)
+    ]
+    deadline = Deadline(10.0, lambda: float(next(times)))
+    trial = tried(PromptRule(name="knives", terms=("knife",)), [], asked, deadline)
+    assert (trial.found, trial.count, trial.is_cut) == (10, 10, True)
+    assert len(trial.examples) == EXAMPLES
