@@ -50,7 +50,8 @@ class GenerationData:
 
     `sampler`, `schedule` and `model` are names as the tool writes them, and `model` has no folder or file
     extension. `clip_skip` counts as A1111 does: 1 uses the last layer. `started` says whether the picture was
-    painted from another picture. `unread` are settings that are not understood, as `name: value`.
+    painted from another picture, and `references` how many reference pictures the model was shown. `unread`
+    are settings that are not understood, as `name: value`.
     """
 
     tool: Tool
@@ -70,6 +71,7 @@ class GenerationData:
     second_pass: SecondPassData | None = None
     clip_skip: int | None = None
     started: bool = False
+    references: int = 0
     unread: tuple[str, ...] = ()
 
 

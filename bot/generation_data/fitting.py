@@ -166,6 +166,8 @@ class _Fitting:
     def others(self, data: GenerationData) -> None:
         if data.started:
             self.differ("image", "" if data.strength is None else f"{data.strength:g}")
+        if data.references:
+            self.differ("reference", data.references)
         for item in data.unread:
             self.differ("other", item)
 

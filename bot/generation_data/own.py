@@ -22,7 +22,7 @@ from sdjax_engine.request import Lora
 VERSION = 1
 READ = {
     *("prompt", "negative_prompt", "seed", "num_inference_steps", "guidance_scale", "sampler", "height"),
-    *("width", "model", "strength", "loras", "second_pass", "clip_skip", *GIVEN),
+    *("width", "model", "strength", "loras", "second_pass", "clip_skip", "references", *GIVEN),
 }
 
 
@@ -36,8 +36,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
     if found["version"] != VERSION:
         raise NoGenerationData("generation_data_version")
     request: dict[str, Any] = _implied(found["request"]) | found["request"]
-    if isinstance(references := request.get("references"), list):
-        request["references"] = len(references)
+    references = request.get("references")
     skipped = whole(request.get("clip_skip", 0))
     started = any(name in request for name in ("init_image", MASK))
     return GenerationData(
@@ -56,6 +55,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         second_pass=_second_pass(request.get("second_pass")),
         clip_skip=None if skipped is None else skipped + 1,  # the recipe counts the layers left out
         started=started,
+        references=len(references) if isinstance(references, list) else 0,
         unread=listed(item(str(name), value) for name, value in request.items() if name not in READ),
     )
 

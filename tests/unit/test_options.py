@@ -457,6 +457,16 @@ def test_the_mistakes_of_control_and_of_others_are_said_together() -> None:
     assert "choose a control type" in said[1]
 
 
+@pytest.mark.parametrize("given", [{"control": True, "control_type": "edges"}, {"references": 1}])
+def test_a_second_pass_is_no_mistake_before_a_given_picture_has_decided_the_size(
+    given: dict[str, Any],
+) -> None:
+    takes = replace(CONTROLLED, sizes=((128, 128), (192, 128), (384, 256)), references=1)
+    asked = Asked(prompt="a boat", hires="384x256", steps=999, **given)
+    with pytest.raises(InvalidRequest, match="999 steps"):  # and nothing else
+        parse(asked, [takes])
+
+
 def test_an_image_prompt_is_for_models_that_take_one_and_leaves_the_size() -> None:
     takes = replace(SMALL, model="takes", image_prompts=True)
     asked = Asked(prompt="a boat", image_prompt=True)

@@ -26,6 +26,7 @@ from bot.front.recipes.options import (
     may_expand,
     parse_by_any,
     size_choices,
+    usual_offer,
 )
 from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
@@ -478,15 +479,29 @@ async def suggest_loras(request: Request, typed: str) -> list[app_commands.Choic
 
 
 async def _chosen_offer(request: Request) -> Offer:
-    """Return the offer of the model that is typed, or that the style or saved settings name."""
-    offers, named = request.services.offers, request.interaction.namespace
-    model = getattr(named, "model", None)
+    """Return the offer of the model that is typed, or that the style or saved settings name.
+
+    Without such a model it is the first that takes the given pictures.
+    """
+    offers, typed = request.services.offers, vars(request.interaction.namespace)
+    model = typed.get("model")
     try:
         if model is None and len(offers) > 1:
-            model = await model_here(request, getattr(named, STYLE, None))
-        return find_offer(model, offers)
+            model = await model_here(request, typed.get(STYLE))
+        return usual_offer(given_in(typed), offers if model is None else [find_offer(model, offers)])
     except (InvalidRequest, UserMistake, StoreUnavailable):
         return offers[0]
+
+
+def given_in(typed: Mapping[str, Any]) -> Asked:
+    """Return which pictures half-typed options give; their own settings tell of them too."""
+    return Asked(
+        prompt="",
+        control=any(name in typed for name in (CONTROL, "control_type", "control_strength")),
+        control_type=typed.get("control_type"),
+        image_prompt=any(name in typed for name in (IMAGE_PROMPT, "image_prompt_strength")),
+        references=sum(name in typed for name in REFERENCES),
+    )
 
 
 def _choices(found: list[tuple[str, str]]) -> list[app_commands.Choice[str]]:

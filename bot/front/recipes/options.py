@@ -172,14 +172,14 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
     Raises `InvalidRequest` or `UserMistake` for an option that must change, SeveralMistakes for several.
     """
     if asked.model is None:
-        offers = [_usual_offer(asked, offers)]
+        offers = [usual_offer(asked, offers)]
     try:
         return _parse(asked, offers, new_seed=new_seed)
     except (InvalidRequest, UserMistake) as error:
         raise together([*_mistakes_of_each(asked, offers), error]) from None
 
 
-def _usual_offer(asked: Asked, offers: Sequence[Offer]) -> Offer:
+def usual_offer(asked: Asked, offers: Sequence[Offer]) -> Offer:
     """Return the first offer for the given pictures: with the type of control, of their kinds, or any."""
     able = [each for each in offers if each.controlnets or not asked.control]
     able = [each for each in able if each.image_prompts or not asked.image_prompt]
@@ -197,7 +197,7 @@ def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Excepti
     typeless = asked.control and asked.control_type is None
     files = *["control"] * typeless, *["image_prompt"] * asked.image_prompt, "references"
     for name in (*CHECKED, *files):
-        if getattr(asked, name) is None:
+        if getattr(asked, name) is None or (name == "hires" and asked.is_shaped):
             continue
         file = next((each for each in ("control", "image_prompt") if name.startswith(each)), None)
         given = {file: getattr(asked, file)} if file else {}

@@ -61,6 +61,7 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
     }
     typed |= set() if wordless else {"prompt"}
     typed |= {"image"} if asked.image else set()
+    typed |= {"reference"} if asked.references else set()
     differences = tuple(each for each in fitted.differences if each.setting not in typed)
     return Pasted(asked=replace(asked, **used), literal=literal, differences=differences)
 

@@ -61,6 +61,19 @@ async def test_a_second_reference_without_a_first_is_the_only_one(referred: Serv
     assert job.recipe.lane.references == 1
 
 
+async def test_sizes_are_suggested_of_the_model_that_takes_the_given_picture(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    nets = {"canny": {"source": "nets/canny", "types": ["edges"]}}
+    plain = {"name": "plain", "checkpoint": "some/plain", "sizes": ["128x128"]}
+    keeping = {"name": "keeping", "checkpoint": "some/keeping", "sizes": ["192x128"], "controlnets": nets}
+    config = Config.parse({"models": [plain, keeping]})
+    async with serving(sandbox, store, artifacts, config):
+        for typed, size in (({}, "128x128"), ({"control_type": "edges"}, "192x128")):
+            [choice] = await ravi.autocomplete("imagine", "size", "", prompt="x", **typed)
+            assert choice["value"] == size
+
+
 async def test_each_mistake_with_references_is_one_sentence(
     referred: Served, store: Store, ravi: Member
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -63,6 +64,14 @@ def test_the_picture_that_a_recipe_began_from_is_asked_for_unless_one_was_sent()
     without = filled_from(Asked(prompt="-"), text, [OFFER])
     assert [each.setting for each in without.differences] == ["image"]
     assert filled_from(Asked(prompt="-", image=True), text, [OFFER]).differences == ()
+
+
+def test_references_of_a_recipe_are_left_out_unless_some_were_sent() -> None:
+    own = {"prompt": "a boat", "references": ["00", "ff"]}
+    text = json.dumps({"version": 1, "request": own})
+    (without,) = filled_from(Asked(prompt="-"), text, [OFFER]).differences
+    assert list(difference_lines([without], ENGLISH, ENGLISH))[1] == "- reference 2: left out"
+    assert filled_from(Asked(prompt="-", references=2), text, [OFFER]).differences == ()
 
 
 def test_a_text_of_nothing_known_is_refused_in_one_sentence() -> None:

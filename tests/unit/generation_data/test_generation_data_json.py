@@ -99,7 +99,7 @@ SAMPLES: list[tuple[dict[str, Any], dict[str, object]]] = [
     (STARTED, {"strength": 0.3, "started": True}),
     (
         {"version": 1, "request": {**OWN["request"], "references": ["00", "ff"]}},
-        {"unread": ("references: 2",)},
+        {"references": 2, "unread": ()},
     ),
     (PROMPTED, {"unread": ("control_type: edges", "image_prompt_strength: 1.0"), "started": False}),
 ]
