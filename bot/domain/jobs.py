@@ -12,6 +12,7 @@ A waiting image fails too, once no worker has offered its lane for a while.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -200,6 +201,12 @@ class Recipe:
     def cost(self) -> float:
         """The cost of one image: steps × pixels, in millions."""
         return self.steps * self.width * self.height / 1e6
+
+
+def model_and_size(lane: str) -> tuple[str, str]:
+    """Return the model and the size, `512x768`, in the name of a lane; other names have no size."""
+    named = re.fullmatch(r"(.+):([0-9]+x[0-9]+):.*", lane)
+    return (named[1], named[2]) if named else (lane, "")
 
 
 def with_pictures(request: Request, pictures: Mapping[str, bytes]) -> Request:

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from bot.domain.errors import UnknownJob, UnreadableJob
+from bot.domain.jobs import model_and_size
 from bot.page.guard import number_of
 from bot.page.house import House
 from bot.page.pictures import pictures_of
@@ -30,7 +31,7 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         public="public" in query,
     )
     jobs = await house.store.queue.listed(wanted, limit=MOST_JOBS + 1)
-    models = {job.lane.rsplit(":", 2)[0] for job in jobs} | ({model} if model else set())
+    models = {model_and_size(job.lane)[0] for job in jobs} | ({model} if model else set())
     return {
         "jobs": jobs[:MOST_JOBS],
         "cut": len(jobs) > MOST_JOBS,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bot.domain.jobs import model_and_size
 from bot.domain.time_units import HOUR_SECONDS
 from bot.membership.membership import FRONTS
 from bot.page.house import House
@@ -45,7 +46,7 @@ async def read(house: House, _query: Mapping[str, str]) -> dict[str, Any]:
     roles = Counter(each.role for each in living)
     if not any(roles[role] for role in FRONTS):
         troubles.append(Trouble(kind="no_front", facts={}))
-    models = sorted({lane.rsplit(":", 2)[0] for lane in unoffered})
+    models = sorted({model_and_size(lane)[0] for lane in unoffered})
     troubles += [Trouble(kind="unoffered", facts={"model": model}) for model in models]
     if backlog.oldest_seconds > LATE_SECONDS:
         facts = {"count": backlog.undelivered, "seconds": backlog.oldest_seconds}

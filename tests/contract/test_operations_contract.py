@@ -198,7 +198,7 @@ async def test_failed_images_are_counted_by_cause_the_most_frequent_first(store:
         [("bad_loras", "demo"), ("painting_failed", "demo"), ("painting_failed", "other")], start=1
     ):
         clock.now += 60
-        await store.jobs.enqueue(recipe(model=model), origin(number))
+        await store.jobs.enqueue(recipe(model=model, reference="bb/one.png"), origin(number))
         (claim,) = await store.leases.claim("one", limit=1, ttl=TTL)
         await store.leases.fail(claim, failure=cause)
     last, earlier = await store.failures.by_cause(since=0.0)

@@ -27,7 +27,7 @@ async def test_pictures_requests_and_people_are_counted_since_a_time(store: Stor
     await painted(store, clock, recipe(model="old"), 1, user_id=ME, guild_id=HERE)
     since = clock.now + 1
     clock.now += 100
-    await painted(store, clock, recipe(variants=2), 2, user_id=ME, guild_id=HERE)
+    await painted(store, clock, recipe(variants=2, reference="bb/one.png"), 2, user_id=ME, guild_id=HERE)
     await painted(store, clock, recipe(model="b:c"), 3, user_id=OTHER, guild_id=HERE)
     await painted(store, clock, recipe(), 4, user_id=ME, guild_id=THERE)
     mine, ever = await store.statistics.painted(since=[since, 0], user_id=ME)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.domain.jobs import Job, Position, State
+from bot.domain.jobs import Job, Position, State, model_and_size
 from bot.front.answers.answers import acknowledge, page, page_lines
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import Command, make_command
@@ -114,7 +114,7 @@ def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, 
 
 
 def _batch_line(batch: Batch, viewer: int, guild_id: int | None, texts: Texts) -> str:
-    model, size, _ = batch.lane.rsplit(":", 2)
+    model, size = model_and_size(batch.lane)
     taken, free = len(batch.images), batch.seats - len(batch.images)
     cells = (SEAT * taken + FREE_SEAT * free) if batch.seats <= SHOWN_SEATS else ""
     seats = texts.gettext("{taken} of {seats} seats", taken=taken, seats=batch.seats)

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.jobs import State
+from bot.domain.jobs import State, model_and_size
 from bot.store.database.database import Verbs
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.pauses import retag
@@ -45,7 +45,7 @@ class Failures(Verbs):
                 Failed(
                     cause=cause,
                     images=count,
-                    models=Counter(row.lane.rsplit(":", 2)[0] for row in mine),
+                    models=Counter(model_and_size(row.lane)[0] for row in mine),
                     last_at=mine[0].finished_at,
                     job_ids=tuple(dict.fromkeys(row.id for row in mine))[:EXAMPLES],
                 )

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.domain.jobs import State
+from bot.domain.jobs import State, model_and_size
 from bot.domain.outbox import Outgoing
 from bot.store.database.database import Verbs, count_of
 from bot.store.queue.copies import no_copy
@@ -86,7 +86,7 @@ class Statistics(Verbs):
         async with self._database.read(much=True) as connection:
             for lane, *counts in await connection.execute(pictures):
                 for found, count in zip(models, counts, strict=True):
-                    found[lane.rsplit(":", 2)[0]] += count
+                    found[model_and_size(lane)[0]] += count
             asked = (await connection.execute(requests)).one()._mapping
         return [
             Painted(models=+found, **{name: asked[f"{name}_{number}"] for name in _REQUESTS})

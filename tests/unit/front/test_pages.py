@@ -216,12 +216,14 @@ def test_the_batch_says_whose_images_have_the_seats() -> None:
         Batch(lane="demo:128x128:guided", seats=6, images=tuple(seated), seconds=0.0),
         Batch(lane="a:b:512x768:unguided", seats=1, images=tuple(seated[3:]), seconds=4.2),
         Batch(lane="demo:64x64:guided", seats=32, images=tuple(seated[:1]), seconds=None),
+        Batch(lane="demo:64x64:unguided:2 references", seats=1, images=(), seconds=None),
     ]
     assert batch_lines(batches, viewer=ME, guild_id=5, texts=ENGLISH) == [
         "**On the devices now**",
         f"- demo 128×128 · ■■■■□□ 4 of 6 seats · **you** 2 · <@{OTHER}> 1 · others 1",
         "- a:b 512×768 · ■ 1 of 1 seats · others 1 · a seat is free in about 4 s",
         "- demo 64×64 · 1 of 32 seats · **you** 1",
+        "- demo 64×64 · □ 0 of 1 seats",
     ]
     assert batch_lines([], viewer=ME, guild_id=5, texts=ENGLISH) == []
     direct = batch_lines(batches[:1], viewer=ME, guild_id=None, texts=ENGLISH)
