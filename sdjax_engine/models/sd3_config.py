@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sdjax_engine.errors import quoted
-from sdjax_engine.models.config import Config, check_layers, is_count, refuse, settle
+from sdjax_engine.models.config import Config, check_layers, check_positive, is_count, refuse, settle
 
 SD3 = "SD3Transformer2DModel"
 PATCH = 2
@@ -50,6 +50,7 @@ T5_DEFAULTS: Config = {
     "d_ff": 2048,
     "d_kv": 64,
     "d_model": 512,
+    "feed_forward_proj": "relu",
     "layer_norm_epsilon": 1e-6,
     "num_heads": 8,
     "num_layers": 6,
@@ -70,9 +71,10 @@ def settle_t5_config(config: Config) -> dict[str, Any]:
 
     The reference's default of `feed_forward_proj`, "relu", is another network, so the key must be there.
     """
-    given = {"feed_forward_proj": "relu", **config}
+    given = {**T5_DEFAULTS, **config}
     values = settle(given, model=T5, defaults=T5_DEFAULTS, supported=T5_SUPPORTED, strict=False)
-    _check_counts(T5, values, besides=frozenset({"layer_norm_epsilon"}))
+    _check_counts(T5, values, besides=frozenset({"feed_forward_proj", "layer_norm_epsilon"}))
+    check_positive(T5, values, keys=("layer_norm_epsilon",))
     check_layers(T5, key="num_layers", value=values["num_layers"])
     buckets, farthest = (values[f"relative_attention_{each}"] for each in ("num_buckets", "max_distance"))
     if buckets % 4 or farthest <= buckets // 4:

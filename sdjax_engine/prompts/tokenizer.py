@@ -262,6 +262,18 @@ class Tokenizer:
         """
         return self._fill(self._encoding(clean(text)).ids[: self.room])
 
+    def plain(self, text: str) -> Tokens:
+        """Return a text in one chunk, neither cleaned nor read for emphasis."""
+        text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
+        encoding = self._encoding(text)
+        return Tokens(
+            ids=self._fill(encoding.ids[: self.room])[None],
+            weights=np.ones((1, self.length), np.float32),
+            count=len(encoding.ids),
+            limit=self.room,
+            cut=text[encoding.offsets[self.room][0] :] if len(encoding.ids) > self.room else "",
+        )
+
     def whole(self, text: str) -> list[int]:
         """Return the ids of a whole text between its start and its end, however long."""
         return [self.start_id, *self._encoding(clean(text)).ids, self.end_id]

@@ -48,8 +48,8 @@ def check_kind(file: Path) -> None:
         name
         for name, is_known in (
             ("model", _is_known_model(content.get("model"))),
-            ("normalizer", all(each in KNOWN_NORMALIZERS for each in _steps(content, "normalizer"))),
-            ("pre_tokenizer", all(map(_splits_as_known, _steps(content, "pre_tokenizer")))),
+            ("normalizer", all(each in KNOWN_NORMALIZERS for each in steps_of(content, "normalizer"))),
+            ("pre_tokenizer", all(map(_splits_as_known, steps_of(content, "pre_tokenizer")))),
         )
         if not is_known
     ]
@@ -66,7 +66,7 @@ def _is_known_model(model: Any) -> bool:
     return named and is_plain and model.get("type", "BPE") == "BPE"
 
 
-def _steps(content: dict[str, Any], part: str) -> list[Any]:
+def steps_of(content: dict[str, Any], part: str) -> list[Any]:
     """Return the steps of a part of a tokenizer.json: one, or those of a sequence."""
     whole = content.get(part)
     if isinstance(whole, dict) and whole.get("type") == "Sequence":
@@ -171,14 +171,22 @@ def read_bpe(
         raise
     except Exception as error:
         raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
-    missing = [token for token in special if bpe.token_to_id(token) is None]
+    return bare(bpe, folder, special)
+
+
+def bare(tokenizer: tokenizers.Tokenizer, folder: Path, special: tuple[str, ...]) -> tokenizers.Tokenizer:
+    """Return the tokenizer without what cuts texts or adds to them, with these special tokens.
+
+    Raises UnreadableCheckpoint if it lacks one of them.
+    """
+    missing = [token for token in special if tokenizer.token_to_id(token) is None]
     if missing:
         raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {quoted(missing[0])}.")
-    bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
-    bpe.post_processor = None  # it could repeat a prompt a million times
-    bpe.no_truncation()
-    bpe.no_padding()
-    return bpe
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
+    tokenizer.post_processor = None  # it could repeat a prompt a million times
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def build_bpe(vocabulary: Path, merges: Path, *, unknown: str) -> tokenizers.Tokenizer:

@@ -13,12 +13,14 @@ from checkpoints import IMAGE_ENCODER, UNET, build_tokenizer
 from flux2_klein_files import TRANSFORMER as FLUX2
 from flux2_klein_files import VAE as FLUX2_VAE
 from safetensors.numpy import save_file
+from sd3_files import T5, build_unigram_tokenizer
 from z_image_files import ENCODER, TRANSFORMER, VAE, build_chat_tokenizer
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.z_image import ZImage
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.prompts.chat import ChatTokenizer
+from sdjax_engine.prompts.unigram import UnigramTokenizer
 from sdjax_engine.weights.embeddings import read_embedding
 from sdjax_engine.weights.folder import read_denoiser
 from sdjax_engine.weights.networks import settle_config
@@ -28,6 +30,7 @@ LONGEST = 600
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Path], Any]]] = {
     "CLIP": (build_tokenizer, Tokenizer.load),
     "chat": (build_chat_tokenizer, ChatTokenizer.load),
+    "T5": (build_unigram_tokenizer, UnigramTokenizer.load),
 }
 HUGE_REPLACE = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
 PROGRAMS: dict[str, tuple[str, Any]] = {
@@ -162,6 +165,7 @@ def test_a_scalar_beside_the_layers_of_a_denoiser_is_left_to_the_check_of_names(
             for value in ("x", 0, -1, True, None, [1])
         ),
         *(("AutoencoderKLFlux2", FLUX2_VAE, {"batch_norm_eps": value}) for value in ("x", -1, None, [])),
+        *(("T5EncoderModel", T5, {"layer_norm_epsilon": value}) for value in ("x", -1, None)),
         *(("CLIPVisionModelWithProjection", IMAGE_ENCODER, {"layer_norm_eps": value}) for value in ("x", -1)),
         *(("CLIPTextModel", {}, {"layer_norm_eps": value}) for value in ("x", -1, None)),
         *(("UNet2DConditionModel", UNET, {"norm_eps": value}) for value in ("x", -1, None)),
