@@ -338,11 +338,17 @@ class ForeignNames(Protocol):
         Of several names each is an equal share of the tensor's rows.
         """
 
-    def halves_exchanged(self, name: str) -> bool:
-        """Return whether a single file has the second half of this tensor's rows first."""
+    def halves_exchanged(self, name: str, config: Mapping[str, Any]) -> bool:
+        """Return whether a single file has the second half of this tensor's rows first.
+
+        `config` is the denoiser's configuration.
+        """
 
     def spellings(self, path: str) -> Iterable[str]:
         """Return all spellings of the layer at this path."""
+
+    def exchanged_spellings(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """Return further spellings of layers of which a file has the second half of the rows first."""
 
     def joint_spellings(self, paths: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         """Return further spellings, with the layers whose tensor it is; each has an equal share of its rows.
@@ -357,6 +363,10 @@ class Family(Protocol):
     @property
     def pipelines(self) -> tuple[str, ...]:
         """The reference's classes of such checkpoints."""
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Return the networks and tokenizers that a checkpoint may lack."""
 
     @property
     def adaptable(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from sdjax_engine.models.config import (
 from sdjax_engine.models.controlnet_config import settle_controlnet_config, settle_controlnet_union_config
 from sdjax_engine.models.flux2_config import settle_flux2_config, settle_flux2_vae_config
 from sdjax_engine.models.image_prompt_config import settle_projection_config, settle_resampler_config
+from sdjax_engine.models.sd3_config import settle_sd3_config, settle_t5_config
 from sdjax_engine.models.unet_config import settle_unet_config
 
 Config = Mapping[str, Any]
@@ -100,6 +101,13 @@ KINDS: Mapping[str, Kind] = {
         module="autoencoder_kl_flux2",
         settle=settle_flux2_vae_config,
         today=without("bn.num_batches_tracked"),
+    ),
+    "SD3Transformer2DModel": Kind(module="sd3", settle=settle_sd3_config),
+    "T5EncoderModel": Kind(
+        module="t5",
+        settle=settle_t5_config,
+        # Files have the words' vectors under one of these names, or under both.
+        today=lambda name, _config: name.replace("encoder.embed_tokens.", "shared.", 1),
     ),
     "ControlNetModel": Kind(module="controlnet", settle=settle_controlnet_config),
     "ControlNetUnionModel": Kind(module="controlnet", settle=settle_controlnet_union_config),

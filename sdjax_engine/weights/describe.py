@@ -14,6 +14,7 @@ from sdjax_engine.weights.files import Report, find_source
 from sdjax_engine.weights.folder import (
     AUTOENCODER_NAME,
     facts_of,
+    models_in,
     read_autoencoder,
     read_config,
     read_index,
@@ -70,10 +71,9 @@ def describe_folder(
     index = read_index(folder)
     pipeline = str(index["_class_name"])
     family = pipelines()[pipeline]
-    models = {name: classes[0] for name, classes in family.classes(pipeline).items()}
     configs = {
         name: read_config(folder / name, model)
-        for name, model in models.items()
+        for name, model in models_in(index).items()
         if not (name == AUTOENCODER_NAME and vae is not None)
     }
     if vae is not None:

@@ -102,7 +102,9 @@ def read_denoiser(source: str, family: DescribedFamily, model: str, config: dict
         for index, each in enumerate(current):
             if each in stored:
                 raise UnreadableCheckpoint(f"{file} has the tensor {quoted(each)} under two names.")
-            stored[each] = replace(tensor.share(index, len(current)), exchanged=names.halves_exchanged(name))
+            stored[each] = replace(
+                tensor.share(index, len(current)), exchanged=names.halves_exchanged(name, config)
+            )
     return Part(model=model, config=config, stored=stored, origin=str(file))
 
 
@@ -129,7 +131,7 @@ def read_folder(
     index = read_index(folder)
     pipeline = str(index["_class_name"])
     family = pipelines()[pipeline]
-    models = {name: classes[0] for name, classes in family.classes(pipeline).items()}
+    models = models_in(index)
     named = {}
     if vae is not None:
         del models[AUTOENCODER_NAME]
@@ -148,7 +150,11 @@ def read_folder(
         family=family,
         pipeline=pipeline,
         index=facts_of(index),
-        tokenizers=tuple(family.read_tokenizer(folder / name) for name in family.tokenizers(pipeline)),
+        tokenizers=tuple(
+            family.read_tokenizer(folder / name)
+            for name in family.tokenizers(pipeline)
+            if is_there(index, name)
+        ),
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
         preprocessor_config=(
             read_json(folder / "feature_extractor" / "preprocessor_config.json")
@@ -216,7 +222,7 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
     wrong = [
         f"{name} {cut(str(index.get(name)))}"
         for name, classes in wanted.items()
-        if class_in(index, name) not in classes
+        if is_there(index, name) and class_in(index, name) not in classes
     ]
     wrong += [
         f"{name} {cut(str(value))}"
@@ -230,6 +236,19 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
         wrong.append("requires_aesthetics_score (it refines another checkpoint's pictures)")
     if wrong:
         raise UnreadableCheckpoint(f"{folder} has parts that are not supported: {', '.join(wrong)}.")
+
+
+def models_in(index: Mapping[str, Any]) -> dict[str, str]:
+    """Return the classes of the networks of a checkpoint, by name, as they are in `models`."""
+    pipeline = str(index["_class_name"])
+    classes = pipelines()[pipeline].classes(pipeline)
+    return {name: each[0] for name, each in classes.items() if is_there(index, name)}
+
+
+def is_there(index: Mapping[str, Any], name: str) -> bool:
+    """Whether a checkpoint must have this part: all that are not optional, and those that it names."""
+    family = pipelines()[str(index["_class_name"])]
+    return name not in family.optional or class_in(index, name) is not None
 
 
 def class_in(index: Mapping[str, Any], name: str) -> str | None:

@@ -33,6 +33,7 @@ class Flux2Klein:
     """A transformer whose sequence is a picture, reference pictures, and a prompt with its padding."""
 
     pipelines = ("Flux2KleinPipeline", "Flux2KleinInpaintPipeline")
+    optional = frozenset[str]()
     adaptable = (TRANSFORMER,)
     foreign_names = names
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sdjax_engine.families.transformer_names import PREFIX, in_all_files
 
@@ -63,8 +64,9 @@ def today_of(layer: str) -> tuple[str, ...]:
     return tuple(f"{BLOCKS[match[1]]}.{match[2]}.{each}" for each in inner)
 
 
-def halves_exchanged(name: str) -> bool:
+def halves_exchanged(name: str, config: Mapping[str, Any]) -> bool:
     """Return whether this is the tensor of the last norm in the original order: the shift, then the scale."""
+    del config
     return name.removeprefix(PREFIX).startswith(ORIGINAL_LAST_NORM)
 
 
@@ -85,6 +87,12 @@ def original_of(path: str) -> list[str]:
         return [original for original, today in ALONE.items() if today == path]
     blocks = [original for original, today in BLOCKS.items() if today == match[1]]
     return [f"{block}.{match[2]}.{ADAPTED[match[3]]}" for block in blocks if match[3] in ADAPTED]
+
+
+def exchanged_spellings(paths: Iterable[str]) -> dict[str, str]:
+    """Return nothing: files with the last norm's original name are not read."""
+    del paths
+    return {}
 
 
 def joint_spellings(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -48,6 +48,7 @@ class StableDiffusion:
     """A UNet under one or two of CLIP's text encoders."""
 
     pipelines = PIPELINES
+    optional = frozenset[str]()
     adaptable = (UNET, *TEXT_ENCODERS)
     foreign_names = None
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from sdjax_engine.families.chat_texts import ChatTexts
 from sdjax_engine.families.family import Guidance, Networks, Parts
-from sdjax_engine.families.precision import Precisions
+from sdjax_engine.families.shifted_vae import ShiftedVae
 from sdjax_engine.families.z_image import names
 from sdjax_engine.families.z_image.denoiser import ZImageDenoiser
-from sdjax_engine.families.z_image.latents import ShiftedVae, latents_of
+from sdjax_engine.families.z_image.latents import latents_of
 from sdjax_engine.families.z_image.text import encoded
 from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.request import Offer
@@ -35,6 +35,7 @@ class ZImage:
     """A transformer whose sequence is a picture and its caption."""
 
     pipelines = ("ZImagePipeline", "ZImageImg2ImgPipeline", "ZImageInpaintPipeline")
+    optional = frozenset[str]()
     adaptable = (TRANSFORMER,)
     foreign_names = names
 
@@ -108,12 +109,7 @@ class ZImage:
                 encoded=encoded,
             ),
             denoiser=ZImageDenoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
-            autoencoder=ShiftedVae(
-                component=VAE,
-                network=Precisions.of(vae),
-                scaling_factor=float(vae.config["scaling_factor"]),
-                shift_factor=float(vae.config["shift_factor"] or 0),
-            ),
+            autoencoder=ShiftedVae.of(VAE, vae),
             latents=latents_of(vae.config),
             # The reference adds the scale times the difference to the prompt's output, others replace it.
             guidance=Guidance(added=1.0),

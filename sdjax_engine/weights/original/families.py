@@ -202,7 +202,10 @@ STRANGERS = (
         "a LoRA, not a checkpoint: name it as a LoRA",
     ),
     (re.compile(r"(control_model|input_hint_block|controlnet_cond_embedding)\..*"), "a ControlNet"),
-    (re.compile(r"(model\.diffusion_model\.)?joint_blocks\..*"), "a Stable Diffusion 3"),
+    (
+        re.compile(r"(model\.diffusion_model\.)?joint_blocks\..*"),
+        "a Stable Diffusion 3: name a folder with its encoders, and the file in the key denoiser",
+    ),
     (re.compile(r"(model\.diffusion_model\.)?double_blocks\..*"), "a Flux"),
     (re.compile(r"edm_[\w.]+"), "a checkpoint with the EDM schedule"),
     (re.compile(r"conditioner\.embedders\.0\.model\..*"), "the refiner of SDXL"),

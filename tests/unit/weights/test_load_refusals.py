@@ -113,8 +113,8 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "broken JSON": (write(UNET_CONFIG, "{"), (UNET_CONFIG, "cannot be read")),
     "a list for an object": (write(VAE_CONFIG, "[]"), (VAE_CONFIG, "JSON object")),
     "other pipeline": (
-        configure("model_index.json", _class_name="StableDiffusion3Pipeline"),
-        ("StableDiffusion3Pipeline",),
+        configure("model_index.json", _class_name="StableCascadeCombinedPipeline"),
+        ("StableCascadeCombinedPipeline",),
     ),
     "other part": (
         configure("model_index.json", unet=["diffusers", "UNet3DConditionModel"]),
