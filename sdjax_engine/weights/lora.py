@@ -22,6 +22,7 @@ from sdjax_engine.weights.files import is_hub_id
 from sdjax_engine.weights.lora_names import (
     OF_PEFT,
     Role,
+    exchanged_spellings,
     joint_spellings,
     other_kind,
     spellings,
@@ -97,7 +98,10 @@ OF_WIDTH = {
 OF_PROMPT = re.compile(r".*attn2[._](processor\.)?to_(k|v)")
 BY_NAMES = (
     (re.compile(r"(lora_unet_|transformer\.|lora_transformer_).*(double_blocks|single_).*"), "Flux"),
-    (re.compile(r"(lora_unet_|diffusion_model\.).*joint_blocks.*"), "Stable Diffusion 3"),
+    (
+        re.compile(r"(lora_unet_|diffusion_model\.).*joint_blocks.*|transformer\.context_embedder(\..*)?"),
+        "Stable Diffusion 3",
+    ),
     (re.compile(r"(transformer\.|lora_transformer_).*"), "a transformer, such as Stable Diffusion 3 or Flux"),
     (re.compile(r"(lora_te2_|text_encoder_2\.|lora_unet_(input|output|middle)_block).*"), "SDXL"),
 )
@@ -149,10 +153,14 @@ WHOLE: Share = (0, 1)
 
 @dataclass(kw_only=True)
 class Found:
-    """The keys of one layer's tensors by their roles, and the layer's share of them."""
+    """The keys of one layer's tensors by their roles, and the layer's share of them.
+
+    `exchanged`: they are of the second half of its rows, then of the first.
+    """
 
     roles: dict[Role, str] = field(default_factory=dict)
     share: Share = WHOLE
+    exchanged: bool = False
 
 
 Keys = dict[LayerPath, Found]
@@ -171,7 +179,8 @@ class LoraContents:
 class LayerFactors:
     """One layer's two factors in a file: their keys, their rank, and the scale of their product.
 
-    `up` has the rows of as many layers as `share` says, and those of this layer at its index among them.
+    `up` has the rows of as many layers as `share` says, and those of this layer at its index among them. If
+    `exchanged`, their second half is the first.
     """
 
     down: str
@@ -179,6 +188,7 @@ class LayerFactors:
     rank: int
     scale: float
     share: Share = WHOLE
+    exchanged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +314,8 @@ def sort_keys(keys: Iterable[str], shapes: Shapes, names: ForeignNames | None) -
 
     A tensor of several layers counts only if none of them has tensors of its own.
     """
-    known, joint = spellings(shapes, names), joint_spellings(shapes, names)
+    exchanged, joint = exchanged_spellings(shapes, names), joint_spellings(shapes, names)
+    known = exchanged | spellings(shapes, names)
     found: Keys = {}
     others: dict[str, list[str]] = {}
     unknown, repeated, of_several = [], [], []
@@ -316,8 +327,10 @@ def sort_keys(keys: Iterable[str], shapes: Shapes, names: ForeignNames | None) -
             of_several.append((key, part[1], joint[part[0]]))
         elif part is None or part[0] not in known:
             unknown.append(key)
-        elif found.setdefault(known[part[0]], Found()).roles.setdefault(part[1], key) != key:
-            repeated.append(key)
+        else:
+            layer = found.setdefault(known[part[0]], Found(exchanged=part[0] in exchanged))
+            if layer.roles.setdefault(part[1], key) != key or layer.exchanged != (part[0] in exchanged):
+                repeated.append(key)
     own = frozenset(found)
     for key, role, places in of_several:
         for index, place in enumerate(places if own.isdisjoint(places) else ()):
@@ -365,7 +378,14 @@ def factors_of_layer(place: LayerPath, found: Found, contents: LoraContents) -> 
         scale = contents.alphas[roles[Role.ALPHA]] / rank
     else:
         scale = scale_by_settings(place, rank, contents.settings)
-    return LayerFactors(down=roles[Role.DOWN], up=roles[Role.UP], rank=rank, scale=scale, share=found.share)
+    return LayerFactors(
+        down=roles[Role.DOWN],
+        up=roles[Role.UP],
+        rank=rank,
+        scale=scale,
+        share=found.share,
+        exchanged=found.exchanged,
+    )
 
 
 def scale_by_settings(place: LayerPath, rank: int, settings: Mapping[str, Any]) -> float:
@@ -400,4 +420,5 @@ def read_factors(
     down = down.reshape(layer.rank, shape.width_in, *shape.window)
     index, count = layer.share
     up = up.reshape(count, shape.width_out, layer.rank)[index]
+    up = np.roll(up, len(up) // 2, axis=0) if layer.exchanged else up
     return np.moveaxis(down, 1, -1), up.T * np.float32(layer.scale)

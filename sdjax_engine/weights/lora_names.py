@@ -78,9 +78,15 @@ def split_key(key: str) -> tuple[str, Role] | None:
 
 def spellings(places: Iterable[LayerPath], names: ForeignNames | None = None) -> dict[str, LayerPath]:
     """Return every spelling of these layers, without the factor's name; `names` are their family's."""
-    if names is not None:
-        return {spelling: place for place in places for spelling in names.spellings(place.path)}
     places = tuple(places)
+    if names is not None:
+        return {
+            spelling: place
+            for place in places
+            for spelling in (
+                spellings_in_text_encoder(place) if is_of_texts(place) else names.spellings(place.path)
+            )
+        }
     original = original_names(place.path for place in places if place.component == "unet")
     return {
         spelling: place
@@ -99,9 +105,23 @@ def joint_spellings(
     """Return the spellings of tensors that several of these layers share."""
     if names is None:
         return {}
-    known = {place.path: place for place in places}
+    known = {place.path: place for place in places if not is_of_texts(place)}
     joint = names.joint_spellings(known)
     return {spelling: tuple(known[path] for path in paths) for spelling, paths in joint.items()}
+
+
+def exchanged_spellings(places: Iterable[LayerPath], names: ForeignNames | None) -> dict[str, LayerPath]:
+    """Return the spellings of layers of which a file has the second half of the rows first."""
+    if names is None:
+        return {}
+    known = {place.path: place for place in places if not is_of_texts(place)}
+    exchanged = names.exchanged_spellings(known)
+    return {spelling: known[path] for spelling, path in exchanged.items() if path in known}
+
+
+def is_of_texts(place: LayerPath) -> bool:
+    """Whether a layer is a text encoder's."""
+    return place.component.startswith("text_encoder")
 
 
 def spellings_in_unet(place: LayerPath, original: str | None) -> list[str]:
