@@ -8,7 +8,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
-from sdjax_engine.errors import UnreadableCheckpoint, first_line, quoted
+from sdjax_engine.errors import UnreadableCheckpoint, cut, first_line, quoted
 from sdjax_engine.json_files import read_json
 
 DEFAULT_LENGTH = 77
@@ -170,7 +170,7 @@ def read_bpe(
     except UnreadableCheckpoint:
         raise
     except Exception as error:
-        raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
+        raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {cut(first_line(error))}") from error
     return bare(bpe, folder, special)
 
 

@@ -45,14 +45,32 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    ["", " A  cab\n\tAB ", "(fox:1.3) &amp;", "☃ </s> a<pad>b", "abcdefghijkl", "a b c d e f", "\ud83d"],
-)
-def test_the_ids_of_a_raw_prompt_are_the_references(prompt: str, folder: Path) -> None:
+def as_published(folder: Path) -> Path:
+    """The file as those of Stable Diffusion 3 and 3.5 are: the reference of that time wrote more steps."""
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    of_blanks = [
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
+    ]
+    content["normalizer"] = {"type": "Sequence", "normalizers": [content["normalizer"], *of_blanks]}
+    content["pre_tokenizer"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}
+    content["model"]["byte_fallback"] = False
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+PROMPTS = ("", " A  cab\n\tAB ", "(fox:1.3) &amp;", "☃ </s> a<pad>b", "abcdefghijkl", "a b c d e f", "\ud83d")
+BLANKS = ("  ", "\x85", " </s>  A", "▁ A▁▁ b", "A\u3000b\u2028\u200bc  ")
+
+
+@pytest.mark.parametrize("prompt", PROMPTS + BLANKS)
+@pytest.mark.parametrize("published", [False, True])
+def test_the_ids_of_a_raw_prompt_are_the_references(prompt: str, published: bool, folder: Path) -> None:
+    theirs = T5Tokenizer.from_pretrained(as_published(folder) if published else folder)
     text = prompt.encode("utf-8", "replace").decode()
-    theirs = reference()(text, padding="max_length", max_length=LENGTH, truncation=True)["input_ids"]
-    assert UnigramTokenizer.load(folder).tokens(prompt, length=LENGTH).ids.tolist() == theirs
+    ids = theirs(text, padding="max_length", max_length=LENGTH, truncation=True)["input_ids"]
+    assert UnigramTokenizer.load(folder).tokens(prompt, length=LENGTH).ids.tolist() == ids
 
 
 def test_a_prompt_that_does_not_fit_says_what_is_cut(folder: Path) -> None:
@@ -67,6 +85,8 @@ OTHERS = {
     "a step out of the tree": map_of_characters(offset=256 * NEXT),
     "half of a tree": map_of_characters()[:600],
     "no tree": b"",
+    "a replacement that is no text": map_of_characters(replacement=b"\xff"),
+    "a place within a letter": map_of_characters(place=1, replacement="é".encode()),
 }
 
 
@@ -77,6 +97,15 @@ def test_a_map_of_characters_that_is_none_is_refused(name: str, folder: Path) ->
     content["normalizer"]["precompiled_charsmap"] = base64.b64encode(OTHERS[name]).decode()
     file.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(UnreadableCheckpoint, match="by its normalizer"):
+        UnigramTokenizer.load(folder)
+
+
+def test_a_vocabulary_without_a_piece_for_unknown_letters_is_refused(folder: Path) -> None:
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["model"]["unk_id"] = None
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UnreadableCheckpoint, match="by its model"):
         UnigramTokenizer.load(folder)
 
 

@@ -47,6 +47,8 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
     "no list of steps": ("pre_tokenizer", {"type": "Sequence", "pretokenizers": 7}),
     "words": ("model", {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}),
     "no vocabulary": ("model", {"type": "BPE", "vocab": [], "merges": []}),
+    "pieces that are no pairs": ("model.vocab", [7]),
+    "a piece as long as a prompt": ("model.vocab", [["<unk>", 0.0], ["a" * 2000, -1.0]]),
     "chance": ("model.dropout", 0.5),
     "an unknown token that is not there": ("model.unk_token", "nowhere"),
     "a prefix longer than a letter": ("model.continuing_subword_prefix", "#" * 50),
@@ -75,6 +77,17 @@ def test_a_tokenizer_that_is_another_program_is_refused(name: str, kind: str, tm
     place[within[0] if within else part] = value
     file.write_text(json.dumps(content))
     assert f"by its {part}." in refusal_of(lambda: load(tmp_path))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tokenizer_with_a_long_word_for_a_list_is_refused_in_a_short_sentence(
+    kind: str, tmp_path: Path
+) -> None:
+    build, load = KINDS[kind]
+    build().save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"added_tokens": "x" * 10**6}))
+    assert "cannot be read" in refusal_of(lambda: load(tmp_path))
 
 
 def test_a_tokenizer_as_large_as_no_known_one_is_refused(tmp_path: Path) -> None:
