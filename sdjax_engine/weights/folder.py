@@ -248,7 +248,7 @@ def models_in(index: Mapping[str, Any]) -> dict[str, str]:
 def is_there(index: Mapping[str, Any], name: str) -> bool:
     """Whether a checkpoint must have this part: all that are not optional, and those that it names."""
     family = pipelines()[str(index["_class_name"])]
-    return name not in family.optional or class_in(index, name) is not None
+    return name not in family.optional or index.get(name) not in (None, [None, None])
 
 
 def class_in(index: Mapping[str, Any], name: str) -> str | None:

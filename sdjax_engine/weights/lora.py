@@ -96,13 +96,14 @@ OF_WIDTH = {
     2048: "SDXL",
 }  # of the encoded prompt, which keys and values are made of
 OF_PROMPT = re.compile(r".*attn2[._](processor\.)?to_(k|v)")
+A_TRANSFORMER = "a transformer, such as Stable Diffusion 3 or Flux"
 BY_NAMES = (
     (re.compile(r"(lora_unet_|transformer\.|lora_transformer_).*(double_blocks|single_).*"), "Flux"),
     (
         re.compile(r"(lora_unet_|diffusion_model\.).*joint_blocks.*|transformer\.context_embedder(\..*)?"),
         "Stable Diffusion 3",
     ),
-    (re.compile(r"(transformer\.|lora_transformer_).*"), "a transformer, such as Stable Diffusion 3 or Flux"),
+    (re.compile(r"(transformer\.|lora_transformer_).*"), A_TRANSFORMER),
     (re.compile(r"(lora_te2_|text_encoder_2\.|lora_unet_(input|output|middle)_block).*"), "SDXL"),
 )
 
@@ -114,6 +115,8 @@ def other_family(tensors: Mapping[str, tuple[int, ...]], shapes: Mapping[LayerPa
     )
     of_lora = family_of_lora(tensors)
     if of_lora is None or of_lora in {of_model, family_by_names(map(str, shapes))}:
+        return []
+    if of_lora == A_TRANSFORMER and any(place.component == "transformer" for place in shapes):
         return []
     return [f"it was made for {of_lora}" + (f", and the model is {of_model}" if of_model else "")]
 

@@ -151,6 +151,8 @@ def test_a_checkpoint_is_offered_as_the_references_calls_are(with_t5: bool, tmp_
     [
         ("model_index.json", {"text_encoder_3": [None, None]}, "only one of text_encoder_3 and tokenizer_3"),
         ("model_index.json", {"tokenizer_3": [None, None]}, "only one of text_encoder_3 and tokenizer_3"),
+        ("model_index.json", {"text_encoder_3": 7}, "not supported: text_encoder_3 7"),
+        ("model_index.json", {"text_encoder_2": [None, None]}, "not supported: text_encoder_2"),
         ("vae/config.json", {"shift_factor": None}, "no shift_factor"),
         ("transformer/config.json", {"pooled_projection_dim": 71}, "pooled_projection_dim is not the"),
         ("transformer/config.json", {"joint_attention_dim": 79}, "is less than the hidden_size of both"),
