@@ -170,7 +170,9 @@ def read_bpe(
     except UnreadableCheckpoint:
         raise
     except Exception as error:
-        raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {cut(first_line(error))}") from error
+        raise UnreadableCheckpoint(
+            f"The tokenizer in {folder} cannot be read: {cut(first_line(error))}"
+        ) from error
     return bare(bpe, folder, special)
 
 

@@ -65,7 +65,9 @@ class UnigramTokenizer:
         try:
             read = tokenizers.Tokenizer.from_file(str(file))
         except Exception as error:
-            raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {cut(first_line(error))}") from error
+            raise UnreadableCheckpoint(
+                f"The tokenizer in {folder} cannot be read: {cut(first_line(error))}"
+            ) from error
         pieces = bare(read, folder, (end, pad))
         maps = maps_of_characters(content)
         # The reference takes the map and the pieces from a file, and splits texts in its own way.

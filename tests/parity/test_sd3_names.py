@@ -156,11 +156,10 @@ def test_a_layer_in_two_orders_of_its_halves_is_refused(tensors: Tensors, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "layer", ["transformer.transformer_blocks.9.attn.to_q", "diffusion_model.joint_blocks.9.x_block.attn.proj"]
+    "layer",
+    ["transformer.transformer_blocks.9.attn.to_q", "diffusion_model.joint_blocks.9.x_block.attn.proj"],
 )
-def test_a_lora_of_a_larger_sd3_names_its_layers_alone(
-    layer: str, tensors: Tensors, tmp_path: Path
-) -> None:
+def test_a_lora_of_a_larger_sd3_names_its_layers_alone(layer: str, tensors: Tensors, tmp_path: Path) -> None:
     save_file(factors({layer: (36, 36)}), tmp_path / "lora.safetensors")
     with pytest.raises(UnreadableCheckpoint, match=f"as a LoRA: tensors of no layer of the model: {layer}"):
         products(tmp_path / "lora.safetensors", tensors)

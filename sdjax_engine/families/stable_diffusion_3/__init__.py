@@ -135,9 +135,11 @@ class StableDiffusion3:
         transformer, vae = parts.components[TRANSFORMER], parts.components[VAE]
         latents = latents_of(vae.config)
         most = latents.multiple * int(transformer.config["pos_embed_max_size"])
-        if any(max(size) > most for size in offer.sizes):
+        beyond = [f"{width}x{height}" for width, height in offer.sizes if max(width, height) > most]
+        if beyond:
             raise UnreadableCheckpoint(
-                f"{offer.model} paints pictures of {most} pixels a side at most: correct the key sizes."
+                f"{offer.model} cannot be painted in {', '.join(beyond)}: its transformer makes pictures of "
+                f"{most} pixels a side at most."
             )
         first, second, *third = parts.tokenizers
         return Networks(

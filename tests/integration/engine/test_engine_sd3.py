@@ -180,5 +180,7 @@ def test_sizes_beyond_the_table_of_positions_are_refused(tmp_path: Path) -> None
         sampler=Sampler.FLOW_EULER,
     )
     family = pipelines()[checkpoint.pipeline]
-    with pytest.raises(UnreadableCheckpoint, match="144 pixels a side at most"):
+    with pytest.raises(
+        UnreadableCheckpoint, match="in 160x144: its transformer makes pictures of 144 pixels a side"
+    ):
         family.networks(checkpoint, offer)
