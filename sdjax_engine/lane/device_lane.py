@@ -487,8 +487,9 @@ class DeviceLane:
         return self._state
 
     def free(self) -> None:
-        """Free the seats' memory on the devices, and forget texts that failed work may have encoded."""
+        """Free the seats' memory on the devices, and what failed work may have encoded or moved there."""
         self._model.forget_texts()
+        self._model.residency.evict_lost(self.lane.model)
         for leaf in jax.tree.leaves((self._state, self._control, self._image)):
             leaf.delete()
         self._state = self._control = self._image = None

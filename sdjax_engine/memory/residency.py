@@ -150,6 +150,15 @@ class ParameterGroup:
         """Return once the parameters have arrived; at once where they are evicted."""
         jax.block_until_ready(self._arrays)  # type: ignore[no-untyped-call]
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether a queued move of theirs has failed, after waiting for it, and the host has a copy."""
+        try:
+            self.wait()
+        except RuntimeError:  # the devices' error, which every use of the arrays would raise again
+            return all(leaf is not None for leaf in self._on_host)
+        return False
+
     def _copy_to_host(self) -> None:
         """Copy and free array by array: neither side ever holds all of it twice."""
         leaves = self._on_devices
@@ -399,6 +408,13 @@ class Residency:
             self._ledger.lose([each.key for each in wanted if not each.takes_memory])
             raise
         return bool(away)
+
+    def evict_lost(self, name: str) -> None:
+        """Evict the groups of a model whose move to the devices has failed: the next use loads them again."""
+        lost = [each for each in self._models[name].of(()) if each.is_lost]
+        self._ledger.lose([each.key for each in lost])
+        for each in lost:
+            each.evict()
 
     def has(self, name: str, *groups: str) -> bool:
         """Whether these groups are on the devices, or on their way."""
