@@ -3,10 +3,10 @@
     python -m sdjax_engine.demo.training [--state FOLDER] [--minutes M]
 
 The stages follow each other: the autoencoder, the text encoder, what its last tokens say of the places of a
-picture, the denoiser, the LoRA, the picture classifier. A stopped training goes on where its state was kept
-last, a few minutes earlier at most. With --minutes, each stage ends after its part of the time, however many
-pictures it has had. With an accelerator that torch knows, batches are larger. The pictures of the objects are
-fetched with npm.
+picture, where the denoiser looks for that, the denoiser, the LoRA, the picture classifier. A stopped training
+goes on where its state was kept last, minutes earlier at most. With --minutes, each stage ends after its
+part of the time, however many pictures it has had. With an accelerator that torch knows, batches are larger.
+The pictures of the objects are fetched with npm.
 
 FOLDER/checkpoint has the denoiser's running average from its first minutes on, FOLDER/samples what it paints,
 and FOLDER/log.jsonl the figures.

@@ -19,15 +19,16 @@ from transformers import CLIPTextModel
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.drawing import LARGER, SIZES, Size, Sprites, draw
 from sdjax_engine.demo.scenes import Scene, sample_scene
+from sdjax_engine.demo.training import routes
 from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.demo.training.text import WIDTH, any_language, token_ids
 from sdjax_engine.prompts import Tokenizer
 
-COURSE = Course(name="denoiser", part=0.48, pictures=400_000, batch=16, rate=8e-4, decay=0.9995)
+COURSE = Course(name="denoiser", part=0.45, pictures=400_000, batch=16, rate=8e-4, decay=0.9995)
 EMPTY_CAPTIONS = 0.1
-MIDDLE, MIDDLE_PART = (50, 700), 0.75
-"""Three quarters of the timesteps are drawn from the range that decides shapes, the others from all."""
+MIDDLE, MIDDLE_PART = (250, 1000), 0.75
+"""Three quarters of the timesteps are drawn from the range in which the words decide, the others from all."""
 THINGS_PART = 0.7
 FACTOR = 8
 SIZE_PARTS = (0.6, 0.18, 0.18, 0.04)
@@ -141,5 +142,24 @@ def trained(
     teacher: Teacher, workshop: Workshop, *, on_look: Callable[[UNet2DConditionModel, int], None]
 ) -> UNet2DConditionModel:
     """Return the trained UNet; `on_look` gets the averaged network at intervals and at the end."""
-    unet = build_unet().to(memory_format=torch.channels_last)
-    return taught(unet, COURSE, workshop, make=teacher.make, loss=teacher.loss, on_look=on_look)
+    unet = _told(teacher, routes.COURSE, workshop, build_unet(), pictures=0.3, told=1.0)
+    return _told(teacher, COURSE, workshop, unet, pictures=1.0, told=0.05, on_look=on_look)
+
+
+def _told(
+    teacher: Teacher,
+    course: Course,
+    workshop: Workshop,
+    unet: UNet2DConditionModel,
+    *,
+    pictures: float,
+    told: float,
+    on_look: Callable[[UNet2DConditionModel, int], None] | None = None,
+) -> UNet2DConditionModel:
+    """Return a UNet that learnt pictures and, told, where to look; both parts of the loss have a weight."""
+    loss = routes.Routes(unet).added_to(teacher.loss, pictures=pictures, routes=told)
+    unet.to(memory_format=torch.channels_last)
+    learnt = taught(unet, course, workshop, make=teacher.make, loss=loss, on_look=on_look)
+    plain = build_unet()
+    plain.load_state_dict(learnt.state_dict())
+    return plain.to(workshop.device).eval()

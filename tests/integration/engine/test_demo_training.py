@@ -15,7 +15,7 @@ from bot.config.models import ModelConfig
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.demo.objects import OBJECTS
 from sdjax_engine.demo.training import __main__ as training
-from sdjax_engine.demo.training import autoencoder, classifier, denoiser, layout, lora, pack, text
+from sdjax_engine.demo.training import autoencoder, classifier, denoiser, layout, lora, pack, routes, text
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Request
 
@@ -57,7 +57,7 @@ def trained(state: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (state / "sprites").mkdir(parents=True)
     for each in OBJECTS.values():
         Image.fromarray(np.full((8, 8, 4), 255, np.uint8)).save(state / "sprites" / each.file)
-    for stage in (autoencoder, text, layout, denoiser, lora, classifier):
+    for stage in (autoencoder, text, layout, routes, denoiser, lora, classifier):
         monkeypatch.setattr(stage, "COURSE", replace(stage.COURSE, pictures=8, batch=4))
     monkeypatch.setattr(sys, "argv", ["training", "--state", str(state)])
     training.main()
