@@ -253,6 +253,13 @@ class Request:
         return (self.lane,) if self.second_pass is None else (self.lane, self.second.lane)
 
 
+class Int8(StrEnum):
+    """The parts of a model whose weights can be INT8: rounded to 8 bits, with a scale for each output."""
+
+    TEXT_ENCODER = "text_encoder"
+    DENOISER = "denoiser"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Offer:
     """The values that one model accepts, its defaults, guidance interval and `clip_skip` of its pictures.
@@ -268,6 +275,7 @@ class Offer:
     `most_skipped` layers of CLIP, but at most `clip_skip` before the checkpoint is read. If none is skipped,
     the encoding is that of CLIP's layer `usual_layer`, counted from the last, which is 1; in SDXL it is 2.
     A request may have as many reference pictures as `references` says; each number has lanes of its own.
+    The weights of the parts in `int8` are rounded to INT8.
     """
 
     model: str
@@ -290,6 +298,7 @@ class Offer:
     embeddings: tuple[str, ...] = ()
     image_prompts: bool = False
     references: int = 0
+    int8: tuple[Int8, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request can match."""

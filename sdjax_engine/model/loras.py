@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import numpy.typing as npt
+from jax.typing import DTypeLike
 from safetensors import safe_open
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
@@ -64,7 +65,7 @@ class LoraBank:
         for name, lora in loras.items():
             spans[name] = BankRows(first=rows, rank=lora.rank)
             rows += lora.rank
-        dtypes = {name: dtype_of(component) for name, component in components.items()}
+        dtypes = {name: component.dtype for name, component in components.items()}
         banks = fill_banks(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
         return cls(banks=banks, spans=spans, rank=min(rank or rows, rows - 1))
 
@@ -125,12 +126,6 @@ def layer_shapes(parameters: Mapping[str, Mapping[str, tuple[int, ...]]]) -> dic
     }
 
 
-def dtype_of(component: Component) -> npt.DTypeLike:
-    """Return the number format of a network's parameters."""
-    dtype: npt.DTypeLike = next(iter(component.parameters.values())).dtype
-    return dtype
-
-
 def read_all(
     files: Mapping[str, Path], shapes: Shapes, names: ForeignNames | None = None, *, rank: int
 ) -> dict[str, LoraFile]:
@@ -155,7 +150,7 @@ def fill_banks(
     spans: Sequence[BankRows],
     shapes: Shapes,
     *,
-    dtypes: Mapping[str, npt.DTypeLike],
+    dtypes: Mapping[str, DTypeLike],
     put: Put,
 ) -> dict[str, dict[str, Factors]]:
     """Return the banks; the host holds the rows of one layer at a time."""

@@ -30,6 +30,14 @@ from sdjax_engine.models.sd3_config import settle_sd3_config, settle_t5_config
 from sdjax_engine.models.unet_config import settle_unet_config
 
 Config = Mapping[str, Any]
+QWEN3_MAPS = re.compile(r"layers\.\d+\.(self_attn\.[qkvo]|mlp\.(gate|up|down))_proj\.weight")
+Z_IMAGE_MAPS = re.compile(
+    r"(layers|(noise|context)_refiner)\.\d+\.(attention\.to_(q|k|v|out\.0)|feed_forward\.w[123])\.weight"
+)
+FLUX2_MAPS = re.compile(
+    r"(single_)?transformer_blocks\.\d+\."
+    r"(attn\.(to_(q|k|v|out|out\.0|add_out|qkv_mlp_proj)|add_[qkv]_proj)|ff(_context)?\.linear_(in|out))\.weight"
+)
 OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
 OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
 
@@ -45,13 +53,15 @@ class Kind:
     """One class of networks: its `module`, and how its config.json is read.
 
     `today` returns the present name of a tensor in the files of a network with a configuration, None for
-    tensors that are not used; `saved` the name under which the reference saves a tensor.
+    tensors that are not used; `saved` the name under which the reference saves a tensor. `int8` matches the
+    names of the weights that can be INT8: the linear maps of all blocks; None where none can.
     """
 
     module: str
     settle: Callable[[Config], dict[str, Any]]
     today: Callable[[str, Config], str | None] = as_it_is
     saved: Callable[[str], str] = str
+    int8: re.Pattern[str] | None = None
 
 
 def without(prefix: str) -> Callable[[str, Config], str | None]:
@@ -93,10 +103,10 @@ KINDS: Mapping[str, Kind] = {
         saved=lambda name: name.replace("vision_model.", "vision_model.vision_model.", 1),
     ),
     "ViTForImageClassification": Kind(module="vit", settle=settle_vit_config, today=without("vit.pooler.")),
-    "Qwen3Model": Kind(module="qwen3", settle=settle_qwen3_config, today=current_qwen3_name),
-    "Qwen3States": Kind(module="qwen3", settle=settle_qwen3_states_config, today=current_qwen3_name),
-    "ZImageTransformer2DModel": Kind(module="z_image", settle=settle_z_image_config),
-    "Flux2Transformer2DModel": Kind(module="flux2", settle=settle_flux2_config),
+    "Qwen3Model": Kind(module="qwen3", settle=settle_qwen3_config, today=current_qwen3_name, int8=QWEN3_MAPS),
+    "Qwen3States": Kind(module="qwen3", settle=settle_qwen3_states_config, today=current_qwen3_name, int8=QWEN3_MAPS),
+    "ZImageTransformer2DModel": Kind(module="z_image", settle=settle_z_image_config, int8=Z_IMAGE_MAPS),
+    "Flux2Transformer2DModel": Kind(module="flux2", settle=settle_flux2_config, int8=FLUX2_MAPS),
     "AutoencoderKLFlux2": Kind(
         module="autoencoder_kl_flux2",
         settle=settle_flux2_vae_config,

@@ -73,14 +73,27 @@ WITHOUT_VALUES: dict[str, Any] = {"kernel_init": without_value, "bias_init": wit
 class Linear(nnx.Linear):
     """A linear map of the last axis. If an `adapter` is set, its result for the input is added.
 
-    The adapter is not a parameter: it is set on a finished module.
+    If a `kernel_scale` (width_out,) float32 is set, the kernel is INT8: a weight is its number times the scale
+    of its output. Both are set on a finished module.
     """
 
     adapter: Adapter | None = None
+    kernel_scale: Array | None = None
 
     def __call__(self, x: Array) -> Array:
-        y = super().__call__(x)
+        y = super().__call__(x) if self.kernel_scale is None else self.scaled(x, self.kernel_scale)
         return y if self.adapter is None else y + self.adapter(x)
+
+    def scaled(self, x: Array, scale: Array) -> Array:
+        """Return the product with a kernel in INT8.
+
+        The kernel's numbers are exact in bfloat16, so that the product's operands can be those of the kernel
+        in bfloat16. XLA converts them within the product; the scale is applied to its sums in float32.
+        """
+        kernel = self.kernel[...].astype(self.dtype)
+        y = jnp.matmul(x.astype(self.dtype), kernel, preferred_element_type=jnp.float32)
+        y = y * scale.reshape((1,) * (y.ndim - 1) + (-1,))
+        return (y if self.bias is None else y + along_last(self.bias, y)).astype(self.dtype)
 
 
 class Conv(nnx.Conv):

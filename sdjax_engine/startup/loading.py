@@ -56,6 +56,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, reside
         denoiser=spec.denoiser,
         timestep_spacing=spec.timestep_spacing,
         safety_checker=spec.safety_checker,
+        int8=spec.offer.int8,
         expect=arrival.expect,
         put=arrival.put,
         by_output=devices.reads_kernels_by_output(compiler.mesh),

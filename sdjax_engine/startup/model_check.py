@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import jax.numpy as jnp
 
 from sdjax_engine.config import ModelSpec
 from sdjax_engine.memory.ledger import sizes_of
@@ -67,7 +64,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
         vae=spec.vae,
         denoiser=spec.denoiser,
     )
-    parts = parts_of(contents, dtype)
+    parts = parts_of(contents, dtype, spec.offer.int8)
     check_tensors(contents.origin, parts)
     shapes = {name: {each.key: each.shape for each in part.wanted.values()} for name, part in parts.items()}
     prompts = image_prompt_of(spec, shapes[contents.family.adaptable[0]], dtype)
@@ -100,8 +97,7 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
         )
     groups = Counter[str]()
     for name, part in parts.items():
-        bytes_of_number = jnp.dtype(part.dtype).itemsize
-        groups[group_of(name, networks)] += bytes_of_number * sum(map(math.prod, shapes[name].values()))
+        groups[group_of(name, networks)] += part.size
     groups.update({controlnet_group(name): net.size for name, net in nets.items()})
     groups[IMAGE_PROMPT] = sum(part.size for part in prompts.values())
     size, at_once = sizes_of(groups, [(DENOISER, controlnet_group(name)) for name in nets])

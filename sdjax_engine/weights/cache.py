@@ -7,7 +7,8 @@ header and of the code that checked the source's tensors and the file against th
 matches the present code, a start trusts the header and builds no network. Otherwise both are checked again.
 
 It saves 18 of the 32 s of processor time of a start with SDXL's networks, from float16 to bfloat16. Its key
-has the bytes of the source's files, the network's class, configuration and dtype, and `LAYOUT`.
+has the bytes of the source's files, the network's class, configuration, dtype and whether weights are INT8, and
+`LAYOUT`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from jax.typing import DTypeLike
 
 from sdjax_engine.compiling.executables import source_digest
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.checkpoint import files_of
 from sdjax_engine.weights.networks import Part
-from sdjax_engine.weights.reading import aligned, read_file, read_into
+from sdjax_engine.weights.reading import NUMPY_DTYPES, aligned, read_file, read_into
 from sdjax_engine.weights.tensors import Stored, read_header
 
 PART = 64 * 2**20  # bytes; the parts of a file are digested at the same time
@@ -127,7 +127,8 @@ def digest_part(file: Path, start: int) -> bytes:
     return digest.digest()
 
 
-CODES = {"float32": "F32", "bfloat16": "BF16"}
+CODES = {"float32": "F32", "bfloat16": "BF16", "int8": "I8"}
+DTYPES: Mapping[str, npt.DTypeLike] = {**NUMPY_DTYPES, "I8": np.int8}
 Header = Mapping[str, Stored]
 """The tensors of a cache file."""
 Placed = tuple[str, npt.NDArray[Any]]
@@ -136,8 +137,7 @@ Placed = tuple[str, npt.NDArray[Any]]
 
 def expected(part: Part) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the shape and the dtype's code of every tensor of a cache file."""
-    code = CODES[np.dtype(part.dtype).name]
-    return {each.key: (each.shape, code) for each in part.wanted.values()}
+    return {key: (shape, CODES[np.dtype(dtype).name]) for key, (shape, dtype) in part.forms.items()}
 
 
 def is_complete(header: Header, part: Part) -> bool:
@@ -145,11 +145,11 @@ def is_complete(header: Header, part: Part) -> bool:
     return {key: (each.shape, each.dtype) for key, each in header.items()} == expected(part)
 
 
-def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed]:
+def kept_arrays(file: Path, header: Header) -> Iterator[Placed]:
     """Yield every parameter, in the order of the file; raises UnreadableCheckpoint."""
     with read_file(file) as opened:
         for key, entry in sorted(header.items(), key=lambda item: item[1].offset):
-            array = aligned(entry.shape, dtype)
+            array = aligned(entry.shape, DTYPES[entry.dtype])
             read_into(array.reshape(-1).view(np.uint8), opened, entry.offset)
             yield key, array
 
@@ -162,7 +162,7 @@ class Writer:
         offsets: dict[str, int] = {}
         offset = 0
         for key, (shape, code) in expected(part).items():
-            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(part.dtype).itemsize
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[code]).itemsize
             described[key] = {"dtype": code, "shape": shape, "data_offsets": (offset, offset + size)}
             offsets[key] = offset
             offset += size
@@ -191,6 +191,7 @@ class Writer:
 
 
 LAYOUT = 1  # increase it when the content of files changes under the same names and shapes
+INT8_LAYOUT = 1  # increase it when the same weights become other numbers or scales
 FOLDER = "weights"
 SECONDS_UNTIL_GIVEN_UP = 3600.0  # a process writes to its partial file more often than that
 
@@ -227,7 +228,7 @@ class Cache:
                 return None
             with suppress(OSError):
                 note(file, header)
-        return kept_arrays(file, header, part.dtype)
+        return kept_arrays(file, header)
 
     def has_checked(self, name: str, part: Part) -> bool:
         """Return whether this code has checked the source's tensors and the cache file for the network."""
@@ -263,12 +264,12 @@ class Cache:
     def place(self, name: str, part: Part) -> Path:
         """Return the path of the cached parameters of the network `name`; raises UnreadableCheckpoint."""
         files = [self.digests.of(file) for file in files_of(part)]
-        made_from = [LAYOUT, files, part.model, part.config]
+        made_from = [LAYOUT, files, part.model, part.config, *([INT8_LAYOUT] if part.int8 else [])]
         return self.folder / FOLDER / f"{self.group(name, part)}-{short(made_from)}.safetensors"
 
     def group(self, name: str, part: Part) -> str:
         """Return the name that all cache files of one network of one source share."""
-        return short([self.source, name, np.dtype(part.dtype).name])
+        return short([self.source, name, np.dtype(part.dtype).name, *(["int8"] if part.int8 else [])])
 
     def forget_others(self, name: str, part: Part, place: Path) -> None:
         """Remove the cache files of earlier versions of this network, and old partial files."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import Family, Parameters
@@ -20,7 +21,8 @@ class Component:
     """One network: its parameters on the devices, its blueprint, its complete configuration.
 
     `in_float32` is the blueprint of the same network in float32. `shapes` are those of the parameters in the
-    module. On a GPU kernels of convolutions may lie in another order.
+    module; `dtype` is that of its arithmetic and of all parameters that are not INT8. On a GPU kernels of
+    convolutions may lie in another order.
     """
 
     parameters: Parameters = field(repr=False)
@@ -28,6 +30,7 @@ class Component:
     blueprint: Blueprint = field(repr=False)
     in_float32: Blueprint = field(repr=False)
     config: dict[str, Any]
+    dtype: DTypeLike
 
     def placed(self, put: Callable[[npt.NDArray[Any]], Any]) -> Component:
         """Return the network with its parameters, which are in the host's memory, copied by `put`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,8 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.families.family import Parameters
+from sdjax_engine.models.kinds import KINDS
+from sdjax_engine.request import Int8
 from sdjax_engine.weights.cache import Cache, Placed
 from sdjax_engine.weights.checkpoint import (
     Checkpoint,
@@ -55,6 +57,7 @@ def load_checkpoint(
     timestep_spacing: str | None = None,
     safety_checker: bool = False,
     expect: Callable[[int], object] = lambda _size: None,
+    int8: Collection[Int8] = (),
     put: Put = jax.device_put,
     by_output: bool = False,
     cache_dir: Path | None = None,
@@ -68,7 +71,7 @@ def load_checkpoint(
     file. `denoiser` names a .safetensors file of the denoiser alone, for the rest of a folder.
     `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
     `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
-    float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
+    float16, which this package does not offer. The weights of the parts in `int8` are rounded to INT8. `put` copies a parameter, a host array that it may keep,
     to the devices; before the first, `expect` gets the bytes of all. With `by_output`, `put` gets kernels of
     convolutions in a GPU's order (`weights/networks.py`). Converted parameters are cached in
     `cache_dir`. `report` gets the progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in
@@ -88,7 +91,7 @@ def load_checkpoint(
         path, variant=variant, safety_checker=safety_checker, vae=vae, denoiser=denoiser, report=report
     )
     contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))
-    parts = parts_of(contents, dtype)
+    parts = parts_of(contents, dtype, int8)
     expect(sum(part.size for part in parts.values()))
     components = load_networks(
         parts,
@@ -150,9 +153,25 @@ def read_contents(
     return contents
 
 
-def parts_of(contents: Contents, dtype: str) -> dict[str, Part]:
-    """Return each network, with the dtype that its parameters will have."""
-    return {name: replace(part, dtype=DTYPES[dtype]) for name, part in contents.components.items()}
+def parts_of(contents: Contents, dtype: str, int8: Collection[Int8] = ()) -> dict[str, Part]:
+    """Return each network, with the dtype that its parameters will have, and whether weights are INT8.
+
+    Raises UnreadableCheckpoint for a part whose weights cannot be.
+    """
+    denoiser = contents.family.adaptable[0]
+    able = {name for name, part in contents.components.items() if KINDS[part.model].int8 is not None}
+    chosen = set[str]()
+    for each in int8:
+        of_part = able & {denoiser} if each is Int8.DENOISER else able - {denoiser}
+        if not of_part:
+            raise UnreadableCheckpoint(
+                f"{contents.origin} has no {each} whose weights can be INT8: leave it out of int8."
+            )
+        chosen |= of_part
+    return {
+        name: replace(part, dtype=DTYPES[dtype], int8=name in chosen)
+        for name, part in contents.components.items()
+    }
 
 
 def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
@@ -183,6 +202,7 @@ def fill(name: str, part: Part, *, put: Put, cache: Cache | None, by_output: boo
         blueprint=part.blueprint,
         in_float32=part.in_float32,
         config=part.config,
+        dtype=part.dtype,
     )
 
 
@@ -191,7 +211,7 @@ def parameters(name: str, part: Part, cache: Cache | None) -> Iterable[Placed]:
     cached = cache.read(name, part) if cache is not None else None
     if cached is not None:
         return cached
-    converted = arrays(part.stored, part.wanted, dtype=part.dtype)
+    converted = arrays(part.stored, part.wanted, dtype=part.dtype, in_int8=part.in_int8)
     return converted if cache is None else cache.keep(name, part, converted)
 
 

@@ -24,11 +24,19 @@ from jax.typing import DTypeLike
 from sdjax_engine.errors import UnreadableCheckpoint, first_line
 from sdjax_engine.models.kinds import KINDS
 from sdjax_engine.models.lora_bank import Bank
-from sdjax_engine.weights.tensors import Parameter, Stored, find_problems, reference_names
+from sdjax_engine.weights.tensors import (
+    KERNEL_SCALE,
+    Parameter,
+    Stored,
+    find_problems,
+    reference_names,
+    scale_key,
+)
 
 if TYPE_CHECKING:
     from flax import nnx
 
+BYTES_OF_SCALE = 4
 KERNEL_AXES = 4
 BY_OUTPUT = (3, 0, 1, 2)
 BY_WINDOW = (1, 2, 3, 0)
@@ -86,19 +94,33 @@ class Blueprint:
     def module(self, parameters: Mapping[str, Any]) -> Any:
         """Return the module over these parameters, for use within one traced function.
 
-        Kernels of convolutions may be in a GPU's order (`ordered_by_output`).
+        Kernels of convolutions may be in a GPU's order (`ordered_by_output`), and those of linear maps in INT8
+        with their scales beside them.
         """
         from flax import nnx  # noqa: PLC0415
 
         shapes = {each.key: each.shape for each in self.layout.parameters.values()}
-        laid = {key: by_window(array, shapes[key]) for key, array in parameters.items()}
-        return nnx.merge(self.layout.graphdef, nnx.restore_int_paths(nested(laid)))
+        scales = {key: array for key, array in parameters.items() if key.endswith(KERNEL_SCALE)}
+        laid = {key: by_window(array, shapes[key]) for key, array in parameters.items() if key not in scales}
+        module = nnx.merge(self.layout.graphdef, nnx.restore_int_paths(nested(laid)))
+        return with_scales(module, scales)
 
     def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
         """Return the module over these parameters with LoRAs attached (see `models.lora.attach`)."""
         from sdjax_engine.models.lora import attach  # noqa: PLC0415
 
         return attach(self.module(parameters), bank, rows, scales)
+
+
+def with_scales(module: Any, scales: Mapping[str, Any]) -> Any:
+    """Set the scales of kernels in INT8, by their paths, on a module that has just been made; return it."""
+    if scales:
+        from sdjax_engine.models.lora import layers_of  # noqa: PLC0415
+
+        layers = layers_of(module)
+        for key, scale in scales.items():
+            layers[key.removesuffix(KERNEL_SCALE)].kernel_scale = scale
+    return module
 
 
 def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,6 +150,7 @@ class Part:
     """A network before its parameters are read: its class, complete configuration, tensors by present names.
 
     `origin` is where the configuration comes from, for messages; `dtype` is that of the parameters later.
+    With `int8` the weights that its kind names are INT8, with a float32 scale for each output.
     """
 
     model: str
@@ -135,6 +158,12 @@ class Part:
     stored: Mapping[str, Stored]
     origin: str
     dtype: DTypeLike = jnp.float32
+    int8: bool = False
+
+    def in_int8(self, name: str) -> bool:
+        """Whether the weight with this name of the reference will be INT8."""
+        names = KINDS[self.model].int8 if self.int8 else None
+        return names is not None and names.fullmatch(name) is not None
 
     @property
     def blueprint(self) -> Blueprint:
@@ -155,8 +184,23 @@ class Part:
     @property
     def size(self) -> int:
         """The bytes of its parameters by the headers of the files, which may hold others too."""
-        elements = sum(math.prod(each.shape) for each in self.stored.values())
-        return elements * int(jnp.dtype(self.dtype).itemsize)
+        return sum(
+            math.prod(each.shape) + BYTES_OF_SCALE * each.shape[0]
+            if self.in_int8(name)
+            else math.prod(each.shape) * int(jnp.dtype(self.dtype).itemsize)
+            for name, each in self.stored.items()
+        )
+
+    @property
+    def forms(self) -> Mapping[str, tuple[tuple[int, ...], DTypeLike]]:
+        """The shape and the dtype of every array of its parameters, by path, as `wanted` has them."""
+        found: dict[str, tuple[tuple[int, ...], DTypeLike]] = {}
+        for name, each in self.wanted.items():
+            in_int8 = self.in_int8(name)
+            found[each.key] = each.shape, jnp.int8 if in_int8 else self.dtype
+            if in_int8:
+                found[scale_key(each.key)] = each.shape[-1:], jnp.float32
+        return found
 
     def _layout(self) -> Layout:
         try:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint, first_line
-from sdjax_engine.weights.tensors import Parameter, Stored, arrange
+from sdjax_engine.weights.tensors import Parameter, Stored, arrange, scale_key
 
 Array = npt.NDArray[Any]
 NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -28,18 +28,23 @@ NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
     "BF16": ml_dtypes.bfloat16,
 }
 BYTES: Mapping[str, npt.DTypeLike] = {"F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2}
-ROWS = 16
+ROWS, ROWS_OF_BYTES = 16, 64
+MOST_INT8 = 127
 LARGE = 2**20  # bytes
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 ALIGNMENT = 64  # bytes; JAX uses such arrays on a CPU without a copy
 
 
 def arrays(
-    stored: Mapping[str, Stored], wanted: Mapping[str, Parameter], *, dtype: DTypeLike
+    stored: Mapping[str, Stored],
+    wanted: Mapping[str, Parameter],
+    *,
+    dtype: DTypeLike,
+    in_int8: Callable[[str], bool] = lambda _name: False,
 ) -> Iterator[tuple[str, Array]]:
     """Yield the path of each wanted parameter and its tensor in this package's layout and `dtype`.
 
-    The receiver owns each array. Raises UnreadableCheckpoint for a file that can no longer be read.
+    A weight whose name is `in_int8` is yielded as its numbers, then as its scales. The receiver owns each array. Raises UnreadableCheckpoint for a file that can no longer be read.
     """
     scratch = aligned((max((stored[name].size for name in wanted), default=0),), np.uint8)
     for file in sorted({stored[name].file for name in wanted}):
@@ -48,7 +53,12 @@ def arrays(
             for name in sorted(names, key=lambda name: stored[name].offset):
                 tensor, parameter = stored[name], wanted[name]
                 raw = read_into(scratch[: tensor.size], opened, tensor.offset)
-                yield parameter.key, convert(raw, tensor, parameter, dtype=dtype)
+                if in_int8(name):
+                    numbers, scales = quantised(raw, tensor, parameter)
+                    yield parameter.key, numbers
+                    yield scale_key(parameter.key), scales
+                else:
+                    yield parameter.key, convert(raw, tensor, parameter, dtype=dtype)
 
 
 @contextmanager
@@ -78,11 +88,7 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
 
     A few rows are converted at a time, so that they stay in the processor's cache.
     """
-    shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
-    values = raw.view(NUMPY_DTYPES.get(tensor.dtype, np.uint8)).reshape(shape)
-    values = values.T if tensor.transposed else values
-    values = np.roll(values, len(values) // 2, axis=0) if tensor.exchanged else values
-    cast = casting(tensor, dtype)
+    values, cast = values_of(raw, tensor), casting(tensor, dtype)
     out = aligned(parameter.shape, dtype)
     if values.ndim < 2:
         out[...] = cast(values)
@@ -97,6 +103,33 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
     return out
 
 
+def quantised(raw: Array, tensor: Stored, parameter: Parameter) -> tuple[Array, Array]:
+    """Return a linear map's kernel (in, out) as INT8 numbers, and the scale of each output, (out,) float32.
+
+    A weight is its number times the scale of its output, whose largest weight is 127 or -127. The scale of
+    values that are no numbers is none either, so that they are in every result of that output.
+    """
+    values, cast = values_of(raw, tensor), casting(tensor, np.float32)
+    numbers, scales = aligned(parameter.shape, np.int8), aligned(parameter.shape[-1:], np.float32)
+    for start in range(0, len(values), ROWS_OF_BYTES):
+        rows = slice(start, start + ROWS_OF_BYTES)
+        block = cast(values[rows])
+        block = block.reshape(len(block), -1)
+        largest = np.abs(block).max(axis=1)
+        scales[rows] = np.where(largest == 0, 1, largest / MOST_INT8)
+        with np.errstate(invalid="ignore"):
+            numbers[:, rows] = np.rint(block / scales[rows, None]).T
+    return numbers, scales
+
+
+def values_of(raw: Array, tensor: Stored) -> Array:
+    """Return the bytes of a tensor as a view in its shape, without its scale."""
+    shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
+    values = raw.view(NUMPY_DTYPES.get(tensor.dtype, np.uint8)).reshape(shape)
+    values = values.T if tensor.transposed else values
+    return np.roll(values, len(values) // 2, axis=0) if tensor.exchanged else values
+
+
 def casting(tensor: Stored, dtype: DTypeLike) -> Callable[[Array], Array]:
     """Return the function from a tensor's values in its file to its values in `dtype`, with their scale.
 
@@ -106,8 +139,8 @@ def casting(tensor: Stored, dtype: DTypeLike) -> Callable[[Array], Array]:
     scale = np.float32(tensor.scale)
     if tensor.dtype in BYTES:
         every = np.arange(256, dtype=np.uint8).view(BYTES[tensor.dtype]).astype(np.float32)
-        values_of = (every * scale).astype(dtype)
-        return lambda values: values_of[values]
+        of_bytes = (every * scale).astype(dtype)
+        return lambda values: of_bytes[values]
 
     def cast(values: Array) -> Array:
         if values.dtype == np.float16 or scale != 1:

@@ -219,6 +219,15 @@ class Parameter:
         return ".".join(map(str, self.path))
 
 
+KERNEL, KERNEL_SCALE = ".kernel", ".kernel_scale"
+"""The ends of the paths of a kernel, and of the scales of its outputs if it is INT8."""
+
+
+def scale_key(kernel: str) -> str:
+    """Return the path of the scales of the kernel at this path."""
+    return kernel.removesuffix(KERNEL) + KERNEL_SCALE
+
+
 def reference_names(shapes: Iterable[tuple[tuple[str | int, ...], Sequence[int]]]) -> dict[str, Parameter]:
     """Return the parameters of these paths and shapes by the reference's names."""
     return {reference_name(path): Parameter(path=path, shape=tuple(shape)) for path, shape in shapes}
