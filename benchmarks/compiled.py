@@ -32,7 +32,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from compiled_flop import network_flop
 from compiled_hlo import Program
-from compiled_models import DescribedResidency, described_checkpoint
+from compiled_models import DescribedResidency, described_checkpoint, int8_of
 from compiled_rows import Compiled, Figures, Row, needed, print_tables
 from compiled_targets import TARGETS, Target, backend_of, described_mesh
 from conditions import print_conditions
@@ -53,7 +53,7 @@ MODULES_OF_BACKEND = (
     "sdjax_engine.models.layers",
     "sdjax_engine.model.loaded",
 )
-CHECKPOINT = "{} or a folder; @64 after it: pictures of 64 pixels"
+CHECKPOINT = "{} or a folder; +int8 after it: INT8 weights; @64 at the end: pictures of 64 pixels"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ def compiled(  # noqa: PLR0917
 ) -> Row:
     """Compile a lane's programs for a target; an error is part of the row."""
     name, _, size = checkpoint.partition("@")
-    picture = PICTURES.get(name, PICTURES["demo"])
+    picture = PICTURES.get(int8_of(name)[0], PICTURES["demo"])
     row = Row(
         target=target.name,
         checkpoint=name,

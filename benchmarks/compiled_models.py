@@ -23,9 +23,11 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need, sizes_of
 from sdjax_engine.memory.residency import Owner, Residency
 from sdjax_engine.prompts.chat import ChatTokenizer
+from sdjax_engine.request import Int8
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.load import DTYPES, assemble
+from sdjax_engine.weights.load import assemble
+from sdjax_engine.weights.load import parts_of as planned_parts
 from sdjax_engine.weights.networks import Part, ordered_by_output, settle_config
 
 SD_21_UNET = {
@@ -136,31 +138,39 @@ def contents_of(name: str) -> Contents:
     return contents
 
 
+def int8_of(name: str) -> tuple[str, tuple[Int8, ...]]:
+    """Return a checkpoint's name without `+int8` or `+PART`, and the parts whose weights are INT8."""
+    known, _, part = name.partition("+")
+    return known, tuple(Int8) if part == "int8" else (Int8(part),) if part else ()
+
+
 def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
-    """Return a checkpoint whose parameters are shapes on every device of the mesh."""
-    contents, sharding = contents_of(name), replicated(mesh)
+    """Return a checkpoint whose parameters are shapes on every device of the mesh; see `int8_of`."""
+    known, int8 = int8_of(name)
+    contents, sharding = contents_of(known), replicated(mesh)
     by_output = devices.reads_kernels_by_output(mesh)
 
     def laid(shape: tuple[int, ...]) -> tuple[int, ...]:
         return ordered_by_output(np.broadcast_to(0, shape)).shape if by_output else shape
 
-    def described(part: Part) -> Component:
-        planned = replace(part, dtype=DTYPES[dtype])
+    def described(planned: Part) -> Component:
         shapes = {
-            each.key: jax.ShapeDtypeStruct(laid(each.shape), planned.dtype, sharding=sharding)
-            for each in planned.wanted.values()
+            key: jax.ShapeDtypeStruct(laid(shape), of_it, sharding=sharding)
+            for key, (shape, of_it) in planned.forms.items()
         }
         ordered: Any = dict(sorted(shapes.items()))
-        as_planned = {each.key: each.shape for each in planned.wanted.values()}
+        as_planned = {key: shape for key, (shape, _) in planned.forms.items()}
         return Component(
             parameters=ordered,
             shapes=as_planned,
             blueprint=planned.blueprint,
             in_float32=planned.in_float32,
-            config=part.config,
+            config=planned.config,
+            dtype=planned.dtype,
         )
 
-    components = {part: described(each) for part, each in contents.components.items()}
+    planned = planned_parts(contents, dtype, int8)
+    components = {name: described(each) for name, each in planned.items()}
     return assemble(name, contents, components)
 
 

@@ -13,7 +13,7 @@ import io
 import json
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -29,6 +29,7 @@ from sdjax_engine.request import (
     SAMPLER_NAMES,
     WHOLE,
     ControlType,
+    Int8,
     Lora,
     Request,
     Sampler,
@@ -66,10 +67,11 @@ class NoRecipe(EngineError):
     """The file carries no recipe of ours, or is no picture at all."""
 
 
-def parameters_text(request: Request, *, from_picture: bool = False) -> str:
+def parameters_text(request: Request, *, from_picture: bool = False, int8: Collection[Int8] = ()) -> str:
     """The recipe as AUTOMATIC1111's web UI writes it: prompt, negative prompt, one line of settings.
 
     With `from_picture` the request starts from a picture that it may lack, and so it may its control picture.
+    `int8` are the parts of the model whose weights were INT8.
     """
     settings = {
         "Steps": str(request.num_inference_steps),
@@ -78,6 +80,7 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
         "Seed": str(request.seed),
         "Size": f"{request.width}x{request.height}",
         "Model": request.model,
+        **({"INT8": ", ".join(int8)} if int8 else {}),
     }
     if from_picture or request.init_image is not None:
         settings["Denoising strength"] = f"{request.strength:g}"
@@ -113,17 +116,23 @@ def parameters_text(request: Request, *, from_picture: bool = False) -> str:
 
 
 def encode_png(
-    pixels: npt.NDArray[np.uint8], request: Request, *, extra: Mapping[str, str] = NO_EXTRA
+    pixels: npt.NDArray[np.uint8],
+    request: Request,
+    *,
+    extra: Mapping[str, str] = NO_EXTRA,
+    int8: Collection[Int8] = (),
 ) -> bytes:
     """PNG of uint8 `pixels` (height, width, 3) with the recipe inside; equal input gives equal bytes.
 
     `extra` (a job's id, say) goes into the JSON beside the recipe. The pictures that the request starts from
-    are not repeated: the recipe names them by their sha256.
+    are not repeated: the recipe names them by their sha256. `int8` are the parts of the model whose weights
+    were INT8.
     """
     recipe = {"version": RECIPE_VERSION, "request": _values(request), "extra": dict(extra)}
-    chunks = PngInfo()
+    recipe |= {"int8": list(int8)} if int8 else {}
+    chunks, text = PngInfo(), parameters_text(request, int8=int8)
     # UTF-8 has no half surrogate pairs (as from a broken terminal): only the JSON keeps them.
-    chunks.add_text(PARAMETERS_CHUNK, parameters_text(request).encode("utf-8", "replace").decode("utf-8"))
+    chunks.add_text(PARAMETERS_CHUNK, text.encode("utf-8", "replace").decode("utf-8"))
     chunks.add_text(RECIPE_CHUNK, json.dumps(recipe, sort_keys=True))
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, format="PNG", pnginfo=chunks, compress_level=6)

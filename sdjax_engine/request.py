@@ -559,7 +559,8 @@ class Image:
 
     `seconds` is the time from taking a seat to the finished pixels, `device_seconds` is its share of the
     devices' time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety
-    checker, `classified` without a picture classifier.
+    checker, `classified` without a picture classifier. `int8` are the parts of the model whose weights were
+    INT8.
     """
 
     request: Request
@@ -570,6 +571,7 @@ class Image:
     safety: SafetyScores | None = None
     classified: PictureScores | None = None
     device_seconds: float = 0.0
+    int8: tuple[Int8, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]

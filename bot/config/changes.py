@@ -20,8 +20,9 @@ def _keys(sections: Mapping[str, str]) -> Keys:
 ALIVE: Keys = _keys(
     {
         "discord": "language languages",
-        "models": "name checkpoint revision variant vae denoiser timestep_spacing sizes num_inference_steps "
-        "guidance_scale guidance_interval clip_skip sampler max_steps prompt_chunks safety_checker flagged "
+        "models": "name checkpoint revision variant vae denoiser int8 timestep_spacing sizes "
+        "num_inference_steps guidance_scale guidance_interval clip_skip sampler max_steps prompt_chunks "
+        "safety_checker flagged "
         "flagged_spoiler flagged_age_restricted picture_classifier picture_levels picture_threshold loras "
         "lora_rank embeddings controlnets image_prompt image_encoder references preview_decoder licence "
         "licence_link",

@@ -17,6 +17,7 @@ from sdjax_engine.request import (
     MAX_STEPS,
     WHOLE,
     ControlType,
+    Int8,
     Offer,
     Sampler,
 )
@@ -116,6 +117,12 @@ def _check_controlnets(values: dict[str, ControlNetConfig]) -> dict[str, Control
     return values
 
 
+def _check_int8(values: tuple[Int8, ...]) -> tuple[Int8, ...]:
+    if twice := repeated(values):
+        raise InvalidValue(*(f"{part.value!r} is named twice" for part in twice))
+    return values
+
+
 def _check_licence(value: str) -> str:
     if not value.isprintable() or value != value.strip():
         raise InvalidValue("a name on one line is wanted, without spaces around")
@@ -165,6 +172,7 @@ class ModelConfig(Section):
     variant: str = ""
     vae: PathText = ""
     denoiser: PathText = ""
+    int8: Annotated[tuple[Int8, ...], AfterValidator(_check_int8)] = ()
     timestep_spacing: Literal["", "leading", "trailing", "linspace"] = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
@@ -283,6 +291,7 @@ class ModelConfig(Section):
             control_types=tuple((kind, name) for name, net in self.controlnets.items() for kind in net.types),
             image_prompts=bool(self.image_prompt),
             references=self.references,
+            int8=self.int8,
             samplers=self._samplers,
             licence=self.licence,
             licence_link=self.licence_link,

@@ -253,6 +253,7 @@ def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label:
         *([texts.gettext("clip skip {number}", number=recipe.clip_skip + 1)] if recipe.clip_skip else []),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
+        *([texts.gettext("INT8 weights")] if any(image.notes.int8 for image in done) else []),
         *_styled(recipe, texts),
         *_near(recipe, done, texts),
         *_started(recipe, texts),

@@ -14,12 +14,17 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from bot.app.named_files import mistakes_in_checkpoint, mistakes_in_parts
 from bot.config import Config, ModelConfig
 from bot.config.environment import without_secrets
 from bot.doctor.findings import Finding, well, wrong
 from sdjax_engine.errors import EngineError
+from sdjax_engine.request import Int8
+
+if TYPE_CHECKING:
+    from sdjax_engine.config import ModelSpec
 
 DEVICES, CHECKPOINTS = "devices", "checkpoints"
 LAST_LINES = 400  # characters of a failed process's last line
@@ -111,24 +116,38 @@ def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int, int
     checked = check_model(spec, dtype=dtype, previews=config.engine.preview_seconds > 0)
     if checked is None:
         return well(f"{model.name} is on the hub; a start fetches what lacks.")
-    size, needed = in_bytes(checked.size), checked.at_once
+    size, needed = f"{in_bytes(checked.size)} in {dtype}{' and INT8' if model.int8 else ''}", checked.at_once
     if needed > memory:
         remedies = ["offer a smaller checkpoint"]
         halved = dtype != Dtype.BFLOAT16 and needed // 2 <= memory
         remedies += ["use bfloat16"] if halved else []
+        remedies += _int8_for(spec, dtype, memory)
         remedies += ["raise engine.device_memory_gib"] if needed <= most else []
         part = f", {in_bytes(needed)} of it at once" if needed < checked.size else ""
         return wrong(
-            f"{model.name} takes {size} in {dtype}{part}, and a device has {in_bytes(memory)}: "
+            f"{model.name} takes {size}{part}, and a device has {in_bytes(memory)}: "
             f"{', or '.join(remedies)}.",
         )
     if checked.size > max(memory, host):
         return wrong(
-            f"{model.name} takes {size} in {dtype}, a device has {in_bytes(memory)}, and the host's memory "
+            f"{model.name} takes {size}, a device has {in_bytes(memory)}, and the host's memory "
             f"{in_bytes(host)} for what takes turns there: offer a smaller checkpoint, or use more memory."
         )
     fits = "which fits" if checked.size <= memory else "of which parts take turns on a device, more slowly"
-    return well(f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, {fits}.")
+    return well(f"{model.name} opens: {checked.pipeline}, {size}, {fits}.")
+
+
+def _int8_for(spec: ModelSpec, dtype: str, memory: int) -> list[str]:
+    """Return the advice to round weights to INT8, if the model then fits a device of so many bytes."""
+    from sdjax_engine.startup.model_check import check_model  # noqa: PLC0415
+
+    rounded = dataclasses.replace(spec, offer=dataclasses.replace(spec.offer, int8=tuple(Int8)))
+    try:
+        checked = check_model(rounded, dtype=dtype, previews=False)
+    except EngineError:  # the family has no weights in INT8
+        return []
+    parts = ", ".join(f'"{part}"' for part in Int8)
+    return [f"set int8 = [{parts}]"] if checked is not None and checked.at_once <= memory else []
 
 
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}

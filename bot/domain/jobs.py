@@ -25,6 +25,7 @@ from bot.domain.outbox import Due
 from sdjax_engine.request import (
     WHOLE,
     ControlType,
+    Int8,
     Lane,
     Lora,
     PictureScores,
@@ -318,7 +319,8 @@ class Notes:
     """Facts found while painting: how the prompts were read, and what was found of the picture.
 
     `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
-    follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
+    follows from them. `known` is true for a picture that is withheld because it is like a blocked one. `int8`
+    are the parts of the model whose weights were INT8.
     """
 
     prompt: PromptFacts | None = None
@@ -327,6 +329,7 @@ class Notes:
     classified: PictureScores | None = None
     level: Level = Level.NONE
     known: bool = False
+    int8: tuple[Int8, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,7 @@ _SIZE = re.compile(r"(\d{1,6}) ?[x×] ?(\d{1,6})")
 SILENT = {
     *("version", "app", "backend", "pipeline", "operations", "parser", "hashes"),
     *("created date", "civitai metadata", "lora hashes", "time taken", "module 1", "module 2", "module 3"),
+    "int8",  # of this bot: what the model's weights were rounded to
 }
 """Settings that no picture depends on, or that say again what another setting says."""
 

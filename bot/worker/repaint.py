@@ -193,7 +193,7 @@ class Repaint:
             return await self._wait_for_other_worker(name, painter, lane)
         image = await self._image(request, painter, name, begun)
         png = await self._threads.run(
-            encode_png, image.pixels, image.request, extra=metadata_of(painter.job_id)
+            encode_png, image.pixels, image.request, extra=metadata_of(painter.job_id), int8=image.int8
         )
         now_named = await self._artifacts.name(png, PNG)
         if now_named != name and not await self._shows_the_same(image, painter):

@@ -48,6 +48,7 @@ class Results:
             classified=image.classified,
             level=judged.level,
             known=known.blocked,
+            int8=image.int8,
         )
         hashes = NO_HASHES if withheld else Hashes(result=known.hash, given=held.given_hashes)
         complete = functools.partial(
@@ -67,6 +68,6 @@ class Results:
     async def _keep(self, held: HeldImage, image: Image) -> str:
         extra = metadata_of(held.claim.job_id)
         held.stages.enter("encode")
-        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
+        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra, int8=image.int8)
         held.stages.enter("keep")
         return await self._ends.persistently(lambda: self._files.keep(png, PNG))

@@ -166,7 +166,7 @@ def fill_banks(
                 if layer := lora.layers.get(place):
                     rows = slice(span.first, span.first + layer.rank)
                     down[rows], up[rows] = read_factors(file, layer, shape)
-            dtype = dtypes[place.component]
+            dtype = np.dtype(dtypes[place.component])
             factors = Factors(*(put(each.astype(dtype)) for each in (down, up)))
             banks.setdefault(place.component, {})[place.path] = factors
     return banks

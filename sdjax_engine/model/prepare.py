@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, control_pixels, fitted, prompt_pixels, references_of
-from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
+from sdjax_engine.request import WHOLE, Int8, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
 
@@ -73,7 +73,7 @@ class Prepared:
     bank that the seat gathers. `guided` says of each evaluation whether it needs the negative prompt; those
     beyond its end do not. `second` is the second pass. Its `picture` is known after the first; before, it is
     what a mask keeps, else None. `control` and `image_prompt` are None without such a picture, and where it
-    has no strength.
+    has no strength. `int8` are the parts of the model whose weights are INT8.
     """
 
     request: Request
@@ -90,6 +90,7 @@ class Prepared:
     control: PreparedControl | None = None
     image_prompt: PreparedImagePrompt | None = None
     references: tuple[Fitted, ...] = ()
+    int8: tuple[Int8, ...] = ()
     second: Prepared | None = field(default=None, repr=False)
 
 
@@ -150,6 +151,7 @@ class Preparation:
             control=self._control(request, table),
             image_prompt=self._image_prompt(request),
             references=references_of(request),
+            int8=self._offer.int8,
         )
 
     def _image_prompt(self, request: Request) -> PreparedImagePrompt | None:

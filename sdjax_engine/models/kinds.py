@@ -104,7 +104,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "ViTForImageClassification": Kind(module="vit", settle=settle_vit_config, today=without("vit.pooler.")),
     "Qwen3Model": Kind(module="qwen3", settle=settle_qwen3_config, today=current_qwen3_name, int8=QWEN3_MAPS),
-    "Qwen3States": Kind(module="qwen3", settle=settle_qwen3_states_config, today=current_qwen3_name, int8=QWEN3_MAPS),
+    "Qwen3States": Kind(
+        module="qwen3", settle=settle_qwen3_states_config, today=current_qwen3_name, int8=QWEN3_MAPS
+    ),
     "ZImageTransformer2DModel": Kind(module="z_image", settle=settle_z_image_config, int8=Z_IMAGE_MAPS),
     "Flux2Transformer2DModel": Kind(module="flux2", settle=settle_flux2_config, int8=FLUX2_MAPS),
     "AutoencoderKLFlux2": Kind(

@@ -73,8 +73,8 @@ WITHOUT_VALUES: dict[str, Any] = {"kernel_init": without_value, "bias_init": wit
 class Linear(nnx.Linear):
     """A linear map of the last axis. If an `adapter` is set, its result for the input is added.
 
-    If a `kernel_scale` (width_out,) float32 is set, the kernel is INT8: a weight is its number times the scale
-    of its output. Both are set on a finished module.
+    If a `kernel_scale` (width_out,) float32 is set, the kernel is INT8: a weight is its number times the
+    scale of its output. Both are set on a finished module.
     """
 
     adapter: Adapter | None = None

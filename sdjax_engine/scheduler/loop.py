@@ -498,8 +498,7 @@ class Scheduler:
         self, pending: PendingRequest, pixels: npt.NDArray[np.uint8], verdicts: Verdicts, seconds: float
     ) -> None:
         """Answer with a picture, or begin the second pass with it; `seconds` are those of this pass."""
-        negative, prompt = pending.prepared.facts
-        safety, classified = verdicts
+        (negative, prompt), (safety, classified) = pending.prepared.facts, verdicts
         image = Image(
             request=pending.request,
             pixels=pixels,
@@ -509,6 +508,7 @@ class Scheduler:
             safety=safety,
             classified=classified,
             device_seconds=pending.device_seconds,
+            int8=pending.prepared.int8,
         )
         self.table.remove(pending)
         if pending.prepared.second is None:

@@ -147,8 +147,6 @@ def with_embeddings(
     components = dict(checkpoint.components)
     for name, bank in banks.items():
         parameters = components[name].parameters
-        dtype: Any = next(iter(parameters.values())).dtype
-        components[name] = replace(
-            components[name], parameters=parameters | {VECTORS: put(bank.astype(dtype))}
-        )
+        vectors = put(bank.astype(np.dtype(components[name].dtype)))
+        components[name] = replace(components[name], parameters=parameters | {VECTORS: vectors})
     return replace(checkpoint, components=components, embeddings=rows)

@@ -71,11 +71,11 @@ def load_checkpoint(
     file. `denoiser` names a .safetensors file of the denoiser alone, for the rest of a folder.
     `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
     `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
-    float16, which this package does not offer. The weights of the parts in `int8` are rounded to INT8. `put` copies a parameter, a host array that it may keep,
-    to the devices; before the first, `expect` gets the bytes of all. With `by_output`, `put` gets kernels of
-    convolutions in a GPU's order (`weights/networks.py`). Converted parameters are cached in
-    `cache_dir`. `report` gets the progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in
-    one sentence, for every fault.
+    float16, which this package does not offer. The weights of the parts in `int8` are rounded to INT8. `put`
+    copies a parameter, a host array that it may keep, to the devices; before the first, `expect` gets the
+    bytes of all. With `by_output`, `put` gets kernels of convolutions in a GPU's order
+    (`weights/networks.py`). Converted parameters are cached in `cache_dir`. `report` gets the progress of
+    downloads, which `hub` governs. Raises UnreadableCheckpoint, in one sentence, for every fault.
     """
     if dtype not in DTYPES:
         raise UnreadableCheckpoint(f"There is no dtype {dtype!r}: choose one of {', '.join(DTYPES)}.")

@@ -94,8 +94,8 @@ class Blueprint:
     def module(self, parameters: Mapping[str, Any]) -> Any:
         """Return the module over these parameters, for use within one traced function.
 
-        Kernels of convolutions may be in a GPU's order (`ordered_by_output`), and those of linear maps in INT8
-        with their scales beside them.
+        Kernels of convolutions may be in a GPU's order (`ordered_by_output`), and those of linear maps in
+        INT8 with their scales beside them.
         """
         from flax import nnx  # noqa: PLC0415
 

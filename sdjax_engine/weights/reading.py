@@ -44,7 +44,8 @@ def arrays(
 ) -> Iterator[tuple[str, Array]]:
     """Yield the path of each wanted parameter and its tensor in this package's layout and `dtype`.
 
-    A weight whose name is `in_int8` is yielded as its numbers, then as its scales. The receiver owns each array. Raises UnreadableCheckpoint for a file that can no longer be read.
+    A weight whose name is `in_int8` is yielded as its numbers, then as its scales. The receiver owns each
+    array. Raises UnreadableCheckpoint for a file that can no longer be read.
     """
     scratch = aligned((max((stored[name].size for name in wanted), default=0),), np.uint8)
     for file in sorted({stored[name].file for name in wanted}):

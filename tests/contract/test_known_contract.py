@@ -21,7 +21,7 @@ from bot.store.rows import hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from bot.store.rows.hashes import Hashes
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
-from sdjax_engine.request import PictureScores
+from sdjax_engine.request import Int8, PictureScores
 
 HERE, THERE, MINA, RAVI = 21, 22, 11, 12
 BY = By(actor_id=MINA, guild_id=HERE, reason="a leak")
@@ -224,7 +224,7 @@ async def test_a_policys_showings_and_the_notes_of_a_picture_come_back(store: St
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.showings, claim.guild_id) == (said, HERE)
     scores = PictureScores(labels=("nice", "gore"), probabilities=(0.25, 0.75))
-    notes = Notes(classified=scores, level=Level.EXTREME, known=True)
+    notes = Notes(classified=scores, level=Level.EXTREME, known=True, int8=(Int8.DENOISER,))
     ended = await store.leases.complete(
         claim, artifact=None, seconds=1.0, notes=notes, showing=Showing.WITHHOLD
     )

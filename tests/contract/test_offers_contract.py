@@ -8,7 +8,7 @@ from stores import TTL, Clock, OpenStore, undelivered
 
 from bot.domain.jobs import Job, State
 from bot.store import Store
-from sdjax_engine.request import Offer, Sampler
+from sdjax_engine.request import Int8, Offer, Sampler
 
 GRACE = 600.0
 WIDE = recipe(width=256)
@@ -134,6 +134,7 @@ async def test_an_offer_is_read_as_it_was_last_published(store: Store, open_stor
         most_skipped=10,
         usual_layer=2,
         embeddings=("cat",),
+        int8=(Int8.TEXT_ENCODER,),
     )
     await store.offers.publish([offer, replace(offer, model="other")])
     await store.offers.publish([replace(offer, sizes=((64, 64),))])

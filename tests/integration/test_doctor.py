@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,7 @@ from processes import end, start
 from sandbox_tools import CHANNEL_IDS
 from scene import until_true
 from serving import Served
+from z_image_files import make_tiny_z_image
 
 from bot.config import Config
 from bot.doctor import database, painting
@@ -22,7 +24,11 @@ from bot.doctor.discord_side import DiscordSide
 from bot.doctor.findings import Finding
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
+from sdjax_engine.config import ModelSpec
 from sdjax_engine.memory import residency
+from sdjax_engine.model.defaults import default_offer
+from sdjax_engine.request import Int8
+from sdjax_engine.startup.model_check import check_model
 
 LOOKING = """
 import asyncio
@@ -175,6 +181,35 @@ def test_a_checkpoint_of_which_a_device_holds_only_the_largest_part_opens(
     (finding,) = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
     assert finding.well
     assert "of which parts take turns on a device" in finding.text
+
+
+def test_a_checkpoint_that_fits_with_int8_weights_is_told_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkpoint = str(make_tiny_z_image(tmp_path / "z"))
+
+    def looked_at(gib: float, **values: object) -> Finding:
+        engine = {"device_memory_gib": gib, "dtype": "bfloat16"}
+        model = {"name": "z", "checkpoint": checkpoint, "sizes": ["64x64"], **values}
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"models": [model], "engine": engine})))
+        painting.main(painting.CHECKPOINTS)
+        (finding,) = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+        return finding
+
+    def bytes_at_once(int8: tuple[Int8, ...]) -> int:
+        offer = replace(default_offer(checkpoint, model="z"), int8=int8)
+        checked = check_model(ModelSpec(offer=offer, source=checkpoint), dtype="bfloat16", previews=False)
+        assert checked is not None
+        return checked.at_once
+
+    both = tuple(Int8)
+    between = (bytes_at_once(()) + bytes_at_once(both)) / 2 / 2**30
+    without = looked_at(between)
+    assert not without.well
+    assert 'or set int8 = ["text_encoder", "denoiser"], or raise' in without.text
+    with_int8 = looked_at(between, int8=list(both))
+    assert with_int8.well
+    assert "in bfloat16 and INT8" in with_int8.text
 
 
 @pytest.fixture

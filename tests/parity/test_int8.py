@@ -1,4 +1,4 @@
-"""Networks with INT8 weights against the same networks with the rounded weights, and with the weights themselves.
+"""INT8 weights against the same networks with the rounded weights, and with the weights themselves.
 
 The networks are those of Z-Image and FLUX.2 klein, read from files. The differences are parts of the largest
 value of the result.
@@ -18,7 +18,6 @@ from flux2_klein_files import make_tiny_flux2_klein
 from networks import Array, noise
 from z_image_files import make_tiny_z_image
 
-from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.layers import Linear
 from sdjax_engine.request import Int8
 from sdjax_engine.weights import Checkpoint, load_checkpoint
@@ -32,7 +31,7 @@ OF_ROUNDED = 1e-5
 MORE_IN_BFLOAT16 = 1.5
 """How many times as much as without INT8 a result in bfloat16 may differ from that in float32."""
 OF_TRUE = {"Z-Image": 2e-2, "FLUX.2 klein": 0.15}
-"""The most that it may differ from that of the weights themselves: klein's text encoder has 27 random layers."""
+"""The most that it may differ from that of the weights: klein's text encoder has 27 random layers."""
 LENGTH = 64
 COUNTED = np.array([33], np.int32)
 MAKE = {"Z-Image": make_tiny_z_image, "FLUX.2 klein": make_tiny_flux2_klein}
@@ -50,7 +49,9 @@ def folder(family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return MAKE[family](tmp_path_factory.mktemp("int8") / "checkpoint")
 
 
-def read(folder: Path, int8: tuple[Int8, ...] = tuple(Int8), *, dtype: str = "float32", **more: Any) -> Checkpoint:
+def read(
+    folder: Path, int8: tuple[Int8, ...] = tuple(Int8), *, dtype: str = "float32", **more: Any
+) -> Checkpoint:
     return load_checkpoint(str(folder), int8=int8, dtype=dtype, put=in_host_memory, **more)
 
 
@@ -78,7 +79,9 @@ def computed(checkpoint: Checkpoint, arrays: Mapping[str, Mapping[str, Any]]) ->
     ids = np.random.default_rng(2).integers(0, encoder.config["vocab_size"], (1, LENGTH)).astype(np.int32)
 
     def compute(arrays: Mapping[str, Any]) -> dict[str, jax.Array]:
-        encode, predict = (checkpoint.components[name].module(arrays[name]) for name in ("text_encoder", "transformer"))
+        encode, predict = (
+            checkpoint.components[name].module(arrays[name]) for name in ("text_encoder", "transformer")
+        )
         sample, time = jnp.asarray(noise(1, 6, 8, channels)), jnp.array([0.4], jnp.float32)
         if checkpoint.pipeline.startswith("Flux2"):
             states = encode(ids, COUNTED)
@@ -105,7 +108,9 @@ def test_int8_weights_give_the_results_of_the_rounded_weights_and_nearly_those_o
 
 
 def test_int8_weights_lose_nothing_more_in_bfloat16(folder: Path) -> None:
-    true, int8, low, low_int8 = (read(folder, parts, dtype=dtype) for dtype in ("float32", "bfloat16") for parts in ((), tuple(Int8)))
+    true, int8, low, low_int8 = (
+        read(folder, parts, dtype=dtype) for dtype in ("float32", "bfloat16") for parts in ((), tuple(Int8))
+    )
     without = difference(computed(low, arrays_of(low)), computed(true, arrays_of(true)))
     with_int8 = difference(computed(low_int8, arrays_of(low_int8)), computed(int8, rounded(arrays_of(int8))))
     assert with_int8 <= MORE_IN_BFLOAT16 * without

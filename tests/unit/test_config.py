@@ -18,7 +18,7 @@ from bot.config.prompts import read_styles
 from bot.config.text_files import read_token_file
 from bot.domain.errors import ConfigurationError
 from bot.front.recipes.keywords import read_keywords
-from sdjax_engine.request import ControlType, Sampler
+from sdjax_engine.request import ControlType, Int8, Sampler
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 
@@ -445,6 +445,16 @@ def test_invalid_names_of_embeddings_are_refused_by_name() -> None:
         "models[1].embeddings: “cat” is named twice.",
         "models[1].embeddings: the embedding “fog” has no file.",
     ]
+
+
+def test_the_parts_with_int8_weights_are_offered_and_wrong_ones_refused() -> None:
+    (model,) = Config.parse({"models": [{"int8": ["denoiser", "text_encoder"]}]}).models
+    assert model.offer.int8 == (Int8.DENOISER, Int8.TEXT_ENCODER)
+    assert mistakes_in({"models": [{"int8": ["denoiser", "denoiser"]}]}) == [
+        "models[1].int8: 'denoiser' is named twice."
+    ]
+    (said,) = mistakes_in({"models": [{"int8": ["vae"]}]})
+    assert said.startswith("models[1].int8")
 
 
 def test_an_image_encoder_without_an_image_prompt_is_refused() -> None:

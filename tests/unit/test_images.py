@@ -26,7 +26,15 @@ from sdjax_engine.images import (
     parameters_text,
     read_recipe,
 )
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, ControlType, Request, Sampler, Variation
+from sdjax_engine.request import (
+    MAX_PROMPT_CHARACTERS,
+    MAX_SEED,
+    ControlType,
+    Int8,
+    Request,
+    Sampler,
+    Variation,
+)
 
 REQUEST = Request(
     prompt="a red circle on a white background",
@@ -101,6 +109,15 @@ def test_an_image_prompt_is_named_by_its_digest_and_its_strength_is_written_for_
     assert "Image prompt strength: 0.6" in parameters_text(request)
     recipe = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info["sdjax"]
     assert not {name for name in json.loads(recipe)["request"] if "image_prompt" in name}
+
+
+def test_int8_weights_are_named_in_both_texts_and_change_no_recipe() -> None:
+    file = io.BytesIO(encode_png(PIXELS, REQUEST, int8=tuple(Int8)))
+    assert read_recipe(file) == REQUEST
+    texts = PIL.Image.open(file).info
+    assert json.loads(texts["sdjax"])["int8"] == ["text_encoder", "denoiser"]
+    assert 'INT8: "text_encoder, denoiser"' in texts["parameters"]
+    assert "int8" not in str(PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).info).lower()
 
 
 def test_reference_pictures_are_named_by_their_digests_and_read_back_in_order() -> None:

@@ -98,7 +98,7 @@ def imagine(
         painted = time.perf_counter()
     finally:
         engine.close(drain=False)
-    data = combine([encode_png(image.pixels, image.request) for image in images])
+    data = combine([encode_png(image.pixels, image.request, int8=image.int8) for image in images])
     file = output or free_name(recipe, data)
     try:
         file.write_bytes(signing.signed(data))

@@ -245,6 +245,8 @@ def _about_files(offer: Offer, texts: Texts) -> Iterator[str]:
     if offer.embeddings:
         words = shown(", ".join(offer.embeddings), SHOWN_EMBEDDINGS)
         yield texts.gettext("Embeddings, as words of a prompt: {words}.", words=texts.isolated(words))
+    if offer.int8:
+        yield texts.gettext("Its weights are rounded to 8 bits.")
     if offer.licence:
         name = shown(offer.licence, SHOWN_LICENCE)
         linked = f"[{name}](<{offer.licence_link}>)" if offer.licence_link else name

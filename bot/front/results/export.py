@@ -283,6 +283,7 @@ def described(job: Job) -> dict[str, Any]:
                 "seed": image.seed,
                 "state": image.state.value,
                 "file": image.artifact,
+                "int8": list(image.notes.int8),
                 "level": image.notes.level.value,
                 "shown": image.showing.value,
                 "decided": _decided(image.ruling),

@@ -33,6 +33,7 @@ from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import (
     WHOLE,
     ControlType,
+    Int8,
     Lora,
     Offer,
     PictureScores,
@@ -111,7 +112,13 @@ def offer_from(values: dict[str, Any]) -> Offer:
     samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
     interval = tuple(known.get("guidance_interval", WHOLE))
     kept |= {name: tuple(known.get(name, ())) for name in ("loras", "controlnets", "embeddings")}
-    return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})
+    kept |= {"samplers": samplers, "guidance_interval": interval, "int8": int8_from(known.get("int8", ()))}
+    return Offer(**{**known, **kept})
+
+
+def int8_from(names: Sequence[str]) -> tuple[Int8, ...]:
+    """Return the parts of a model of these names; those of a newer version are left out."""
+    return tuple(part for part in Int8 if part in names)
 
 
 def notes_from(values: dict[str, Any] | None) -> Notes:
@@ -124,13 +131,14 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     classified = known.pop("classified", None)
     if classified is not None:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
+    int8 = int8_from(known.pop("int8", ()))
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
     facts: dict[str, Any] = {
         field.name: said and PromptFacts(**said | {"unknown": tuple(said.get("unknown", ()))})
         for field in fields(Notes)
         if (said := known.get(field.name)) is not None
     }
-    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, int8=int8, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:

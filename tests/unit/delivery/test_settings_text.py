@@ -8,9 +8,9 @@ import pytest
 from recipes import job_of, recipe
 
 from bot.delivery.result import settings_text
-from bot.domain.jobs import ImageRecord, Job, State
+from bot.domain.jobs import ImageRecord, Job, Notes, State
 from bot.texts.catalogue import Texts
-from sdjax_engine.request import Lora, SecondPass, Variation
+from sdjax_engine.request import Int8, Lora, SecondPass, Variation
 
 ENGLISH = Texts.for_locale("en")
 FIRST = "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo"
@@ -54,6 +54,13 @@ def test_a_second_pass_is_said_with_the_size_that_it_began_from(steps: int, coun
 def test_skipped_layers_are_said_as_people_count_them() -> None:
     skipping = said(job_of(State.DONE, recipe=recipe(clip_skip=1)))
     assert skipping == FIRST.replace("guidance 5", "guidance 5 · clip skip 2")
+
+
+def test_pictures_of_int8_weights_say_so_behind_the_model() -> None:
+    job = job_of(State.DONE, State.DONE)
+    first, second = job.images
+    rounded = replace(second, notes=Notes(int8=(Int8.TEXT_ENCODER,)))
+    assert said(replace(job, images=(first, rounded))).split("\n")[0].endswith("demo · INT8 weights")
 
 
 def test_a_models_name_is_cut_at_eighty_characters() -> None:
