@@ -30,7 +30,8 @@ from sdjax_engine.demo.objects import LANGUAGES, Language
 from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import make_grid
-from sdjax_engine.request import Offer, Request, parse_sampler
+from sdjax_engine.request import Offer, Request
+from sdjax_engine.sampler_names import parse_sampler
 
 GOALS = {"all": 0.90, "one thing": 0.97}
 LANGUAGE_GOAL = 0.85

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sdjax_engine.request import SAMPLER_ALIASES, Sampler
+from sdjax_engine.request import Sampler
+from sdjax_engine.sampler_names import SAMPLER_ALIASES
 
 PLAIN_SCHEDULES = ("", "automatic", "normal", "none")
 """Names of schedules that stand for the sampler's own schedule."""

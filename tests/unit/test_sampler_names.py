@@ -6,7 +6,8 @@ import pytest
 
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import SAMPLER_LABELS
-from sdjax_engine.request import SAMPLER_ALIASES, Sampler, parse_sampler
+from sdjax_engine.request import Sampler
+from sdjax_engine.sampler_names import SAMPLER_ALIASES, parse_sampler
 
 
 @pytest.mark.parametrize(

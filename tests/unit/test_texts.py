@@ -23,7 +23,8 @@ from bot.front.features import commands, menus
 from bot.texts.catalogue import LANGUAGES, Texts
 from bot.texts.mistakes import MISTAKES
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import SAMPLER_NAMES, ControlType, Sampler, parse_sampler
+from sdjax_engine.request import SAMPLER_NAMES, ControlType, Sampler
+from sdjax_engine.sampler_names import parse_sampler
 
 OFFER = replace(
     Config().models[0].offer,

@@ -22,8 +22,8 @@ from sdjax_engine.request import (
     Offer,
     Sampler,
     SecondPass,
-    parse_sampler,
 )
+from sdjax_engine.sampler_names import parse_sampler
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4

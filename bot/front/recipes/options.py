@@ -26,9 +26,9 @@ from sdjax_engine.request import (
     Lora,
     Offer,
     SecondPass,
-    parse_sampler,
     same_shape,
 )
+from sdjax_engine.sampler_names import parse_sampler
 
 LORA = "lora"
 CHECKED = (

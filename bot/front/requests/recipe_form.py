@@ -29,7 +29,8 @@ from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.library import style_of
 from bot.front.services.request import Request
 from bot.texts.catalogue import Texts
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer, parse_sampler
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
+from sdjax_engine.sampler_names import parse_sampler
 
 PROMPT, NEGATIVE_PROMPT, SIZE, SAMPLER = "prompt", "negative_prompt", "size", "sampler"
 MASK = "mask"
