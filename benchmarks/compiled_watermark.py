@@ -61,6 +61,7 @@ def compiled(name: str, mesh: Mesh, pictures: int) -> Any:
         blueprint=planned.blueprint,
         in_float32=planned.in_float32,
         config=planned.config,
+        dtype=planned.dtype,
     )
 
     def given(*shape: int) -> jax.ShapeDtypeStruct:

@@ -54,7 +54,7 @@ class Kind:
 
     `today` returns the present name of a tensor in the files of a network with a configuration, None for
     tensors that are not used; `saved` the name under which the reference saves a tensor. `int8` matches the
-    names of the weights that can be INT8: the linear maps of all blocks; None where none can.
+    names of the weights that can be INT8: attention and perceptrons of all blocks; None where none can.
     """
 
     module: str

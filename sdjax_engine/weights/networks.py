@@ -185,7 +185,7 @@ class Part:
     def size(self) -> int:
         """The bytes of its parameters by the headers of the files, which may hold others too."""
         return sum(
-            math.prod(each.shape) + BYTES_OF_SCALE * each.shape[0]
+            math.prod(each.shape) + BYTES_OF_SCALE * math.prod(each.shape[:1])
             if self.in_int8(name)
             else math.prod(each.shape) * int(jnp.dtype(self.dtype).itemsize)
             for name, each in self.stored.items()

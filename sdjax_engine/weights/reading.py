@@ -107,8 +107,9 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
 def quantised(raw: Array, tensor: Stored, parameter: Parameter) -> tuple[Array, Array]:
     """Return a linear map's kernel (in, out) as INT8 numbers, and the scale of each output, (out,) float32.
 
-    A weight is its number times the scale of its output, whose largest weight is 127 or -127. The scale of
-    values that are no numbers is none either, so that they are in every result of that output.
+    A weight is its number times the scale of its output, whose largest weight is 127 or -127 unless all are
+    nearly 0. The scale of values that are no numbers is none either, so that they are in every result of that
+    output.
     """
     values, cast = values_of(raw, tensor), casting(tensor, np.float32)
     numbers, scales = aligned(parameter.shape, np.int8), aligned(parameter.shape[-1:], np.float32)
@@ -116,8 +117,8 @@ def quantised(raw: Array, tensor: Stored, parameter: Parameter) -> tuple[Array, 
         rows = slice(start, start + ROWS_OF_BYTES)
         block = cast(values[rows])
         block = block.reshape(len(block), -1)
-        largest = np.abs(block).max(axis=1)
-        scales[rows] = np.where(largest == 0, 1, largest / MOST_INT8)
+        # Below the smallest normal number a scale is inexact, or 0, and devices read it as 0.
+        scales[rows] = np.maximum(np.abs(block).max(axis=1) / MOST_INT8, np.finfo(np.float32).tiny)
         with np.errstate(invalid="ignore"):
             numbers[:, rows] = np.rint(block / scales[rows, None]).T
     return numbers, scales

@@ -52,7 +52,8 @@ async def show_info(request: Request, job_id: str) -> None:
 def parameters_of(job: Job) -> list[str]:
     """Return the recipe of a job's first picture in the form that other tools read, in parts for pages."""
     started = job.recipe.init_image is not None
-    text = parameters_text(job.recipe.request(0), from_picture=started)
+    int8 = job.images[0].notes.int8
+    text = parameters_text(job.recipe.request(0), from_picture=started, int8=int8)
     left = text.replace("```", "\u02cb\u02cb\u02cb")
     parts = []
     while len(left) > MAX_PARAMETERS:

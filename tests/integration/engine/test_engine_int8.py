@@ -32,6 +32,7 @@ PLAIN = like(
     height=32,
 )
 ADAPTED = like(PLAIN, loras=(Lora(name="bend", weight=4.0),))
+BARELY = like(PLAIN, loras=(Lora(name="bend", weight=0.0),))
 OF_ROUNDED, OF_TRUE = 1, 8
 """The most that a number of 0 to 255 differs from that of the rounded weights, and of the weights."""
 
@@ -73,12 +74,27 @@ def test_int8_is_refused_in_one_sentence_where_a_part_has_no_such_weights() -> N
             load_checkpoint("demo", int8=(part,))
 
 
+def test_a_weight_without_axes_is_refused_by_its_name(tmp_path: Path) -> None:
+    checkpoint = make_tiny_z_image(tmp_path / "broken")
+    [file] = (checkpoint / "text_encoder").glob("*.safetensors")
+    name = "layers.0.mlp.up_proj.weight"
+    save_file(load_file(file) | {f"model.{name}": torch.tensor(1.0)}, file, metadata={"format": "pt"})
+    with pytest.raises(UnreadableCheckpoint, match=rf"1 of the wrong shape: {name} \(\) for"):
+        load_checkpoint(str(checkpoint), int8=tuple(Int8))
+
+
 def painted(config: EngineConfig) -> tuple[list[np.ndarray], int]:
-    """The pictures without and with the LoRA, as numbers, and the bytes of all parameters."""
+    """The pictures without and with the LoRA, beside each other, and alone with the LoRA at no strength.
+
+    They are numbers; also returns the bytes of all parameters.
+    """
     with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         futures = [engine.submit(request) for request in (PLAIN, ADAPTED)]
-        pictures = [future.result(DEADLINE).pixels.astype(np.int32) for future in futures]
+        images = [future.result(DEADLINE) for future in futures]
+        images.append(engine.submit(BARELY).result(DEADLINE))
+        assert {image.int8 for image in images} == {config.models[0].offer.int8}
+        pictures = [image.pixels.astype(np.int32) for image in images]
         return pictures, engine._models[PLAIN.model]._parameters.size
 
 
@@ -111,7 +127,9 @@ def test_pictures_of_int8_weights_are_those_of_the_rounded_weights_also_with_lor
     (of_true, whole), (of_rounded, _), (of_int8, small) = of(true), of(rounded), of(int8)
     assert difference(of_int8, of_rounded) <= OF_ROUNDED
     assert 0 < difference(of_int8, of_true) <= OF_TRUE
-    assert difference(of_int8[:1], of_int8[1:]) > 10 * OF_ROUNDED
+    plain, adapted, barely = of_int8
+    assert difference([plain], [adapted]) > 10 * OF_ROUNDED
+    assert difference([plain], [barely]) == 0
     from_cache, size = of(int8)
     assert difference(from_cache, of_int8) == 0
     assert difference(of(true)[0], of_true) == 0

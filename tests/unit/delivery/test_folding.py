@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import regex
@@ -11,11 +12,12 @@ from recipes import job_of, recipe
 from bot.delivery.content import MAX_ALT, MessageContent
 from bot.delivery.render import SHOWN_PROMPT, render, without_picture
 from bot.delivery.result import SHOWN_NEGATIVE_PROMPT
-from bot.domain.jobs import State
+from bot.domain.jobs import Notes, State
 from bot.front.results.more import parameters_of
 from bot.texts.catalogue import LANGUAGES, Texts
 from bot.texts.markup import shown
 from sdjax_engine.images import parameters_text
+from sdjax_engine.request import Int8
 
 ENGLISH = Texts.for_locale("en-US")
 WHOLE = "-# The whole prompt: More, then Info."
@@ -135,6 +137,14 @@ def test_the_line_names_the_menu_and_its_choice_as_they_are_written(language: st
 def test_alternative_text_has_as_much_of_the_prompt_as_discord_takes() -> None:
     [picture] = of("x" * 2000).pictures
     assert len(picture.alt) == MAX_ALT
+
+
+def test_info_names_the_parts_with_int8_weights() -> None:
+    job = job_of(State.DONE)
+    [image] = job.images
+    rounded = replace(job, images=(replace(image, notes=Notes(int8=(Int8.DENOISER,))),))
+    assert "INT8: denoiser" in "".join(parameters_of(rounded))
+    assert "INT8" not in "".join(parameters_of(job))
 
 
 @pytest.mark.parametrize("prompt", ["x" * 2000, words(2000), "한" * 2000, "`" * 2000])

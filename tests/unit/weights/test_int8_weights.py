@@ -60,6 +60,15 @@ def test_a_weight_is_rounded_within_half_a_step_of_its_own_output(tmp_path: Path
     assert largest_error(np.rint(true / by_input), by_input, true) > 100
 
 
+def test_weights_below_the_smallest_normal_number_become_nearly_nothing(tmp_path: Path) -> None:
+    smallest = np.finfo(np.float32).tiny
+    tiny = weights() / weights().abs().amax() * 1e-36
+    tiny[3], tiny[4, 5], tiny[5, 5] = 1e-45, 2.5e-43, 1e-39
+    numbers, scales = read(tmp_path / "weights.safetensors", tiny)
+    assert scales.min() >= smallest
+    assert np.abs(numbers * scales - tiny.numpy().T).max() <= smallest
+
+
 def test_a_weight_that_is_no_number_stays_in_every_result_of_its_output(tmp_path: Path) -> None:
     broken = weights()
     broken[3, 5], broken[4, 5] = torch.nan, torch.inf
