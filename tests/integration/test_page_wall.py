@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,17 +193,18 @@ async def test_what_was_decided_a_moment_ago_is_held_again(
 
 
 @pytest.mark.parametrize("reason", ["because", ""])
+@pytest.mark.parametrize(("marked", "after"), [({"tile": "1"}, "show"), ({}, "withhold")])
 async def test_a_decision_by_picture_is_undone_for_all_its_pictures_and_for_no_other(
-    place: Place, mina: aiohttp.ClientSession, reason: str
+    place: Place, mina: aiohttp.ClientSession, marked: dict[str, str], after: str, reason: str
 ) -> None:
     review = await held(place, variants=3)
     job_id, reviews = review.job_id or "", place.store.reviews
-    await reviews.decide(review.id, Outcome.SHOWN, BY, but={0: Outcome.REJECTED})
+    await reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason=reason), but={0: Outcome.REJECTED})
     await reviews.hold(job_id, Hold(cause=Cause.REPORTS), BY)
     (second,) = await reviews.waiting(HERE, limit=9)
-    await post(mina, place, f"/wall/{second.id}/decide", act="reject", tile="1", reason=reason)
+    await post(mina, place, f"/wall/{second.id}/decide", act="reject", reason=reason, **marked)
     images = (await place.store.jobs.get(job_id)).images
-    assert [image.showing.value for image in images] == ["withhold", "withhold", "show"]
+    assert [image.showing.value for image in images] == ["withhold", "withhold", after]
     await post(mina, place, f"/wall/{second.id}/undo")
     images = (await place.store.jobs.get(job_id)).images
     assert [image.showing.value for image in images] == ["withhold", "hold", "hold"]

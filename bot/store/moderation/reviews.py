@@ -206,6 +206,8 @@ class Reviews(Verbs):
             if review.user_id == by.actor_id and not own:
                 raise UserMistake("review_own")
             # Pictures first: jobs are locked before reviews in every transaction.
+            rejects = outcome is Outcome.REJECTED
+            rest = await _left_by_rejections(connection, review, but) if rejects else None
             job_ids = await _change_pictures(connection, review, ruling, but, now=now)
             if review.kind is Kind.APPEAL:
                 changes.work = await end_appeal(connection, review, ruling, now=now)
@@ -219,8 +221,9 @@ class Reviews(Verbs):
             about: dict[str, Any] = {"kind": review.kind.value}
             about |= {"job": review.job_id} if review.job_id else {}
             for each in sorted({outcome, *but.values()}, key=list(Outcome).index):
-                numbers = [index + 1 for index, other in sorted(but.items()) if other is each]
-                after = about | ({"pictures": numbers} if each is not outcome else {})
+                some = [index for index, other in sorted(but.items()) if other is each]
+                indices = rest if each is outcome else some
+                after = about | ({} if indices is None else {"pictures": [1 + index for index in indices]})
                 await note(connection, ACTS[each], by, at=now, subject_id=review.user_id, after=after)
             changes.results = True
         return review_of(closed[review_id])
@@ -229,6 +232,22 @@ class Reviews(Verbs):
 def _known(review_id: int, guild_id: int | None) -> sa.ColumnElement[bool]:
     here = sa.true() if guild_id is None else reviews.c.guild_id == guild_id
     return here & (reviews.c.id == review_id) & (reviews.c.kind != Kind.REFUSED.value)
+
+
+async def _left_by_rejections(
+    connection: AsyncConnection, review: Review, but: Mapping[int, Outcome]
+) -> list[int] | None:
+    """Return the indices of the pictures that earlier rejections have left, without those of `but`.
+
+    None without an earlier rejection. The log of a rejection names these pictures, because an undo must not
+    take the earlier rejections back.
+    """
+    columns = images.c.index, images.c.showing, images.c.ruling
+    look = sa.select(*columns).where(images.c.job_id == review.job_id, images.c.artifact.is_not(None))
+    rows = list(await connection.execute(look.order_by(images.c.index)))
+    if all(row.ruling != Outcome.REJECTED.value for row in rows):
+        return None
+    return [row.index for row in rows if row.showing in ANYWAY and row.index not in but]
 
 
 async def _rejected_by(connection: AsyncConnection, review: Review) -> sa.ColumnElement[bool]:
