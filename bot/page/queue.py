@@ -44,8 +44,8 @@ async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
 async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return one job with its images and its place, of the person or public in the server that is asked for.
 
-    Its `rights` are those that reach the job, of a `role` in the server that is looked at, `here`. Raises
-    HTTPNotFound.
+    Its `rights` are those that reach the job, of a `role` in the server that is looked at, `here`. Its words
+    are `hidden` where a rule holds them and the viewer may not review. Raises HTTPNotFound.
     """
     job_id = query["job"]
     person, server = number_of(query.get("person", "")), number_of(query.get("server", ""))
@@ -78,4 +78,5 @@ async def read_job(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         "attempts": attempts,
         "pictures": pictures_of(job),
         "rights": frozenset(reached),
+        "hidden": not viewer.may_see(job),
     }

@@ -108,7 +108,8 @@ class Viewer:
         if not origin.is_public or self.reach(Right.GALLERY) is None:
             return False
         if self.role is not Role.MEMBER:
-            return self.may(Right.GALLERY, guild_id=origin.guild_id, user_id=origin.user_id)
+            reads = self.reach(Right.REVIEW) is not None or not job.hides_words
+            return reads and self.may(Right.GALLERY, guild_id=origin.guild_id, user_id=origin.user_id)
         here = origin.guild_id == self.guild_id and origin.channel_id in self.channels
         return here and origin.channel_kind is not ChannelKind.AGE_RESTRICTED and not job.hides_words
 

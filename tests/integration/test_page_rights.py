@@ -22,6 +22,7 @@ from yarl import URL
 from bot.domain.channels import ChannelKind
 from bot.domain.errors import DiscordUnavailable
 from bot.domain.hashes import name_of
+from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Showing, State
 from bot.domain.outbox import Outgoing
 from bot.page.discord_api import CONNECT, READS, DiscordApi, Membership, opened
@@ -292,6 +293,18 @@ async def test_readers_see_no_private_request_and_no_direct_message_of_others(pl
         for path in paths if job_id in waiting else [*paths, f"/pictures/{job_id}/0"]:
             async with browser.get(f"{place.url}{path}") as answer:
                 assert answer.status == (200 if job_id in (public, waiting[0]) else 404), path
+
+
+async def test_readers_see_a_request_whose_words_a_rule_holds_without_its_words(place: Place) -> None:
+    reader, moderator = await place.as_("reader"), await place.as_("moderator")
+    asked = origin(1, user_id=IDS["yuna"], guild_id=HERE, channel_id=ART)
+    wanted = recipe(prompt="a knife", negative_prompt="a spoon")
+    job = await place.store.jobs.enqueue(wanted, asked, hold=Hold(cause=Cause.RULE, rule="knives"))
+    for browser, seen in ((reader, False), (moderator, True), (await place.browser(IDS["yuna"]), True)):
+        async with browser.get(f"{place.url}/jobs/{job.id}") as answer:
+            text = await answer.text()
+        assert answer.status == 200
+        assert ["a knife" in text, "a spoon" in text] == [seen, seen]
 
 
 async def test_one_member_leaves_streams_to_others_and_operators_may_have_all(place: Place) -> None:
