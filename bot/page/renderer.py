@@ -22,6 +22,8 @@ from sdjax_engine.errors import in_bytes
 MOST_KEPT = 64
 SHORT_SECONDS = 100  # longer ages are rounded to ten seconds
 STILL_SECONDS = 5.0  # after which a view is made again without a change: ages grow, processes expire
+CHEAP_SECONDS, LONGEST = 0.02, 6.0
+"""A view that takes n times CHEAP_SECONDS to read is shown n times as long, at most LONGEST times."""
 
 Read = Callable[[House, Mapping[str, str]], Awaitable[dict[str, Any]]]
 
@@ -32,8 +34,8 @@ class View:
 
     Who may see it has its `right`. Where that reaches a part only, `keys` has what keeps the view to it.
 
-    What it read is shown for `fresh_seconds`: longer where many rows are read. It is read again after a
-    change of the database, and every STILL_SECONDS.
+    What it read is shown for `fresh_seconds`: longer where many rows are read, and where that took long. It
+    is read again after a change of the database, and every STILL_SECONDS.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Fragment:
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.made_at = -math.inf
+        self.made_at, self.took = -math.inf, 0.0
         self.revisions: tuple[object, object] = None, None
         self.html, self.event = "", b""
 
@@ -81,16 +83,18 @@ class Renderer:
         try:
             async with fragment.lock:
                 if await self._is_old(fragment, view):
+                    began = self._clock()
                     facts = await view.read(self._house, asked)
                     fragment.show(self.render(f"{view.name}.html", language, **facts))
                     fragment.made_at = self._clock()
+                    fragment.took = fragment.made_at - began
         finally:
             self._forget()
         return fragment
 
     async def _is_old(self, fragment: Fragment, view: View) -> bool:
         age = self._clock() - fragment.made_at
-        if age < view.fresh_seconds:
+        if age < view.fresh_seconds * min(LONGEST, max(1.0, fragment.took / CHEAP_SECONDS)):
             return False
         revision = await self._house.store.revision()
         # SQLite's files change a moment before others can read what has changed: it is read once more.

@@ -464,6 +464,28 @@ async def test_a_view_is_read_once_for_all_its_viewers_and_again_when_something_
     assert (await renderer.fragment(view, {}, "en")).event is first
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(0.01, 0.7), (0.06, 2.1), (9.0, 4.2)])
+async def test_a_view_that_takes_long_to_read_is_shown_the_longer(
+    site: Site, seconds: float, shown: float
+) -> None:
+    now, reads = 0.0, 0
+
+    async def read(_house: House, _query: Mapping[str, str]) -> dict[str, Any]:
+        nonlocal now, reads
+        reads += 1
+        now += seconds
+        return {"trouble": "nothing", "words": "", "path": "/", "viewer": None}
+
+    renderer = Renderer(site.house, clock=lambda: now)
+    view = View(name="trouble", read=read, right=Right.OPERATIONS)
+    await renderer.fragment(view, {}, "en")
+    await enqueue(site.store)
+    for passed, wanted in ((shown - 0.05, 1), (0.1, 2)):
+        now += passed
+        await renderer.fragment(view, {}, "en")
+        assert reads == wanted
+
+
 async def test_strangers_who_try_secrets_reach_the_database_a_few_times_a_second(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
