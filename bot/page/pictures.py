@@ -41,6 +41,8 @@ SAID = (*WHOSE, "words", "model", "seed", "since", "until", "level", "starred", 
 MOST_PACKED, MOST_BYTES = 100, 256 * 2**20
 """The most pictures of an archive, and the bytes from which on it takes no more."""
 ARCHIVE_SECONDS = 300.0
+WAIT_SECONDS, SLOWEST = 10.0, 128 * 2**10
+"""How long a browser may take for a part of an archive: some seconds, and one for each SLOWEST bytes."""
 MOST_ARCHIVES = 4  # at once, each of another person
 LEFT_OUT = "left-out.txt"
 FIRST_YEAR = 315_532_800.0  # 1980: archives know no earlier times
@@ -73,13 +75,8 @@ async def read_gallery(house: House, query: Mapping[str, str]) -> dict[str, Any]
         house.store.favourites.of(int(query.get("viewer", "0"))),
     )
     shown = [(job, [each for each in pictures_of(job) if search.has(each[0])]) for job in found.jobs]
-    facts = {
-        "jobs": shown,
-        "query": query,
-        "further": found.further,
-        "searched": SEARCHED,
-        "most": MOST_PACKED,
-    }
+    limits = {"searched": SEARCHED, "most": MOST_PACKED}
+    facts = {"jobs": shown, "query": query, "further": found.further, **limits}
     return {**facts, "stars": frozenset(stars), "levels": list(Level), "said": said(query), "pair": None}
 
 
@@ -165,8 +162,9 @@ class Pictures:
     ) -> web.StreamResponse:
         """Send an archive of the marked pictures, without a mark of those that the gallery shows for `query`.
 
-        `again` tells who the viewer is now, before each picture. After ARCHIVE_SECONDS the connection is
-        closed. Raises UserMistake `archive_busy`.
+        `again` tells who the viewer is now, before each picture. The connection is closed after
+        ARCHIVE_SECONDS, and when the browser takes less than SLOWEST bytes a second. Raises UserMistake
+        `archive_busy`.
         """
         person = (await again()).user_id
         if person in self._packing or len(self._packing) >= MOST_ARCHIVES:
@@ -185,8 +183,9 @@ class Pictures:
                 async with asyncio.timeout(ARCHIVE_SECONDS):
                     await answer.prepare(request)
                     async for part in self._packed(marks, again):
-                        await answer.write(part)
-        except TimeoutError:  # files that cannot be read may take longer than the connection lives
+                        async with asyncio.timeout(WAIT_SECONDS + len(part) / SLOWEST):
+                            await answer.write(part)
+        except TimeoutError:  # of a browser that is too slow, or of files that cannot be read
             if request.transport is not None:
                 request.transport.abort()
         finally:

@@ -20,7 +20,7 @@ from bot.page import pictures
 from bot.page.members import FRESH_SECONDS
 from bot.page.pictures import LEFT_OUT
 from bot.sandbox.permissions import Permission
-from sdjax_engine.request import SecondPass
+from sdjax_engine.request import SecondPass, Variation
 
 
 @pytest.fixture
@@ -191,12 +191,18 @@ async def test_what_differs_is_named_as_the_options_are_in_each_language(place: 
     second = SecondPass(width=1024, height=1024, num_inference_steps=9, strength=0.5)
     given = {"init_image": f"aa/aa{'7' * 62}.png", "control_image": f"bb/bb{'8' * 62}.png"}
     asked = {"width": 512, "height": 768, "num_inference_steps": 7, "second_pass": second, **given}
+    asked |= {
+        "variations": (Variation(seed=3, strength=0.5),),
+        "guidance_interval": (0.2, 0.8),
+        "controlnet": "net",
+    }
     other = await place.paint(1, asked=asked)
     browser.cookie_jar.update_cookies({"language": "ko"}, URL(place.url))
     marks = f"picture={job_id}.0&picture={other}.0"
     text = await text_of(browser, f"{place.url}/gallery/compare?{marks}")
     names = re.findall(r'scope="row" dir="ltr">([^<]*)<', text)
-    assert {"크기", "스텝", "고해상도", "이미지", "구도"} <= set(names)
+    assert {"크기", "스텝", "고해상도", "이미지", "구도", "변형", "가이던스_구간", "구도_모델"} <= set(names)
+    assert not [name for name in names if name.isascii()]
     assert not {"width", "height"} & set(names)
     assert "<mark>512x768</mark>" in text
     assert "<mark>1024x1024</mark> <mark>0.5</mark> <mark>9</mark>" in text
@@ -300,6 +306,31 @@ async def test_who_goes_in_the_middle_of_an_archive_makes_room_for_another(
                 if answer.content_type == "application/zip":
                     break
             await asyncio.sleep(0.01)
+
+
+async def test_a_browser_that_takes_nothing_of_an_archive_holds_its_place_for_seconds(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, other, job_id = await place.as_("moderator"), await place.as_("operator"), await place.paint(1)
+    address, size = f"{place.url}/gallery/archive?picture={job_id}.0", 32 * 2**20  # beyond every buffer
+
+    async def large(_name: str, *, tidy: bool = True) -> bytes:
+        return bytes(size)
+
+    monkeypatch.setattr(place.house.artifacts, "get", large)
+    monkeypatch.setattr("bot.page.pictures.MOST_ARCHIVES", 1)
+    monkeypatch.setattr("bot.page.pictures.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("bot.page.pictures.SLOWEST", size / 0.4)
+    async with browser.get(address) as idle:
+        assert "try again in a minute" in await text_of(other, address)
+        async with asyncio.timeout(10):
+            while True:
+                async with other.get(address) as answer:
+                    if answer.content_type == "application/zip":
+                        break
+                await asyncio.sleep(0.01)
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await idle.read()
 
 
 async def test_an_archive_whose_pictures_cannot_be_read_ends_with_its_time(
