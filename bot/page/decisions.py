@@ -21,11 +21,7 @@ from bot.texts.markup import tidy
 
 OUTCOMES: Mapping[Kind, Mapping[str, Outcome]] = MappingProxyType(
     {
-        Kind.HOLD: {
-            APPROVE: Outcome.SHOWN,
-            SPOILER: Outcome.SPOILER,
-            REJECT: Outcome.REJECTED,
-        },
+        Kind.HOLD: {APPROVE: Outcome.SHOWN, SPOILER: Outcome.SPOILER, REJECT: Outcome.REJECTED},
         Kind.APPEAL: {ACCEPT: Outcome.SHOWN, DECLINE: Outcome.DECLINED},
     }
 )

@@ -183,12 +183,6 @@ class _Pages:
 
     def _routes_of_wall(self) -> list[Route]:
         decisions, right, case = self._decisions, Right.REVIEW, f"/wall/{REVIEW_ID}"
-        acts = {
-            "claim": decisions.claim,
-            "decide": decisions.decide,
-            "undo": decisions.undo,
-            "block": decisions.block,
-        }
         return [
             _change("/rules", right, self._rule),
             _change("/rules/try", right, self._rule),
@@ -197,7 +191,10 @@ class _Pages:
             _change("/blocked/{name}/remove", right, self._unblock),
             Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
             _change("/wall/next", right, decisions.next),
-            *(_change(f"{case}/{name}", right, decisions.act(act)) for name, act in acts.items()),
+            _change(f"{case}/claim", right, decisions.act(decisions.claim)),
+            _change(f"{case}/decide", right, decisions.act(decisions.decide)),
+            _change(f"{case}/undo", right, decisions.act(decisions.undo)),
+            _change(f"{case}/block", right, decisions.act(decisions.block)),
         ]
 
     def guarded(self, route: Route) -> Handler:
