@@ -244,10 +244,10 @@ async def _left_by_rejections(
     """
     columns = images.c.index, images.c.showing, images.c.ruling
     look = sa.select(*columns).where(images.c.job_id == review.job_id, images.c.artifact.is_not(None))
-    rows = list(await connection.execute(look.order_by(images.c.index)))
-    if all(row.ruling != Outcome.REJECTED.value for row in rows):
+    rows = [row.tuple() for row in await connection.execute(look.order_by(images.c.index))]
+    if all(ruling != Outcome.REJECTED.value for _, _, ruling in rows):
         return None
-    return [row.index for row in rows if row.showing in ANYWAY and row.index not in but]
+    return [index for index, showing, _ in rows if showing in ANYWAY and index not in but]
 
 
 async def _rejected_by(connection: AsyncConnection, review: Review) -> sa.ColumnElement[bool]:
