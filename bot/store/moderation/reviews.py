@@ -244,7 +244,7 @@ async def _left_by_rejections(
     """
     columns = images.c.index, images.c.showing, images.c.ruling
     look = sa.select(*columns).where(images.c.job_id == review.job_id, images.c.artifact.is_not(None))
-    rows = [row.tuple() for row in await connection.execute(look.order_by(images.c.index))]
+    rows = [tuple(row) for row in await connection.execute(look.order_by(images.c.index))]
     if all(ruling != Outcome.REJECTED.value for _, _, ruling in rows):
         return None
     return [index for index, showing, _ in rows if showing in ANYWAY and index not in but]
