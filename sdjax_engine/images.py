@@ -157,6 +157,14 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
     return _parse_recipe(_recipe_text(file), {_digest(picture): picture for picture in pictures})
 
 
+def has_recipe(data: bytes) -> bool:
+    """Whether a file says how a picture was painted."""
+    try:
+        return bool(_recipe_text(io.BytesIO(data)))
+    except NoRecipe:
+        return False
+
+
 def starts_from_picture(data: bytes) -> bool:
     """Whether a file's recipe says that the picture was painted from others, or over a part of one."""
     return start_of(data) is not None or bool(references_of(data))

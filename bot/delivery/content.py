@@ -215,7 +215,8 @@ class PictureContent:
     """The pictures to show as one file: names of artifacts in order, and the file name without suffix.
 
     The tiles of a grid are numbered from `first`, as the buttons are.
-    A `spoiler` is covered until a person uncovers it.
+    A `spoiler` is covered until a person uncovers it. A picture `given` with a request is left out where its
+    file is gone.
     """
 
     artifacts: tuple[str, ...]
@@ -223,6 +224,7 @@ class PictureContent:
     stem: str
     alt: str
     spoiler: bool = False
+    given: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,11 @@ from sdjax_engine.images import (
     encode_jpeg,
     encode_webp,
     grid_shape,
+    has_recipe,
     make_grid,
 )
 
+GIVEN_SIDE = 768  # pixels, of a given picture that moderators see; as WebP hardly ever above 0.3 MiB
 SMALLEST_SIDE = 64
 SMALLEST_NUMBER = 12  # pixels
 NUMBER_PART = 16
@@ -91,8 +93,15 @@ def fit(
     return tried[0]
 
 
-def fit_and_sign(files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1) -> PictureFile:
-    """Return the file of `fit`, marked; with its marks it is within `limit`. Call it in a thread."""
+def fit_and_sign(
+    files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1, given: bool = False
+) -> PictureFile:
+    """Return the file of `fit`, marked; with its marks it is within `limit`. Call it in a thread.
+
+    A picture that was `given` and not painted here is made small, and gets no marks of AI.
+    """
+    if given and not has_recipe(files[0]):
+        return PictureFile(data=thumbnail(files[0], side=GIVEN_SIDE), suffix=".webp")
     leaving = signing.leaving(files[0])
     change = leaving.put_watermark if signing.watermarks else None
     drawn = [signing.drawn(file) for file in files]
@@ -170,11 +179,11 @@ QUALITY = 70
 Draw = Callable[[PIL.Image.Image], None]
 
 
-def thumbnail(picture: bytes) -> bytes:
-    """Return a finished picture, a PNG, as a small WebP file beside the previews. Call it in a thread."""
+def thumbnail(picture: bytes, *, side: int = LONGEST_SIDE) -> bytes:
+    """Return a kept picture, a PNG, as a WebP file of at most `side` pixels a side. Call it in a thread."""
     with PIL.Image.open(io.BytesIO(picture), formats=["PNG"]) as opened:
         small = opened.convert("RGB")
-    small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    small.thumbnail((side, side))
     file = io.BytesIO()
     small.save(file, format="WEBP", quality=QUALITY)
     return file.getvalue()

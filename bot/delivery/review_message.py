@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bot.delivery.content import ButtonContent, MessageContent, PictureContent, Row, Tone, shortened
 from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
-from bot.domain.jobs import ImageRecord, Recipe, Showing
+from bot.domain.jobs import SHOWING, ImageRecord, Recipe, Showing
 from bot.store.moderation.review_messages import Case
 from bot.store.rows.audit import OPERATOR
 from bot.store.rows.jobs import origin_from, recipe_from
@@ -21,6 +21,7 @@ SHOWN_REPORT = 100
 SHOWN_REASON = 300
 MOST_WORDS = 300  # of a person, with an appeal
 APPROVE, SPOILER, REJECT = "approve", "spoiler", "reject"
+OPTIONS = {"init_image": "image", "control_image": "control"}  # of /imagine, where a field has another name
 ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
 
 
@@ -29,8 +30,8 @@ def review_content(
 ) -> MessageContent:
     """Return the message: pictures and buttons until a decision, then the moderator and the time.
 
-    Without `pictures`, a sentence says that their files are gone. With `private`
-    moderators alone see the message.
+    Without `pictures`, a sentence says that their files are gone. With `private` moderators alone see the
+    message: only then it shows what the person gave with the request.
     """
     review = case.review
     lines = [_line(part, texts) for part in (*_about(case, texts), *_state(case, texts, private=private))]
@@ -38,10 +39,14 @@ def review_content(
     if gone:
         lines.append(texts.gettext(FAILURES["artifact_missing"]))
     waits = review.outcome is None
+    given = given_in(case) if pictures else {}
+    if given:
+        lines.append(_line(_given_line(given, texts, private=private), texts))
+    shown_given = _given_pictures(case, given, texts) if private else ()
     return MessageContent(
         heading=f"### {_heading(review, texts)}",
         status="\n".join(lines),
-        pictures=tuple(_pictures(case, texts)) if waits and pictures else (),
+        pictures=(*_pictures(case, texts), *shown_given) if waits and pictures else (),
         rows=_rows(review, texts) if waits else (),
         tone=_tone(review),
     )
@@ -203,6 +208,40 @@ def _pictures(case: Case, texts: Texts) -> Iterator[PictureContent]:
         alt = texts.gettext("Pictures to review: {prompt}", prompt=tidy(case.job.recipe.prompt))
         stem = f"SPOILER_review-{case.review.id}"
         yield PictureContent(artifacts=names, stem=stem, alt=shortened(alt), spoiler=True)
+
+
+def given_in(case: Case) -> dict[str, str]:
+    """Return the files of the pictures that were given for what a review is about, until it is decided.
+
+    By the fields of SHOWING; a mask shows nothing.
+    """
+    if case.job is None or case.review.outcome is not None:
+        return {}
+    return {field: name for field, name in case.job.recipe.given.items() if field in SHOWING}
+
+
+def given_name(field: str, texts: Texts) -> str:
+    """Return what a given picture is called: as the option of /imagine that takes it."""
+    option = OPTIONS.get(field, field)
+    return texts.pgettext("field", option)
+
+
+def _given_line(given: Iterable[str], texts: Texts, *, private: bool) -> str:
+    what = texts.joined(shown(given_name(field, texts), SHOWN_REPORT) for field in given)
+    if private:
+        return texts.gettext("The member gave these pictures, the last ones below: {what}", what=what)
+    return texts.gettext(
+        "The member gave pictures. {show} shows them to you alone: {what}",
+        show=f"**/{texts.pgettext('name', 'review')} {texts.pgettext('name', 'show')}**",
+        what=what,
+    )
+
+
+def _given_pictures(case: Case, given: Mapping[str, str], texts: Texts) -> Iterator[PictureContent]:
+    for field, name in given.items():
+        stem = f"SPOILER_review-{case.review.id}-{field}"
+        alt = texts.gettext("A picture that the member gave: {what}", what=given_name(field, texts))
+        yield PictureContent(artifacts=(name,), stem=stem, alt=alt, spoiler=True, given=True)
 
 
 def file_in_question(image: ImageRecord, kind: Kind) -> str | None:

@@ -115,7 +115,7 @@ class ReviewOutbox(Outbox[DueReview, Shown]):
         guild = self._client.get_guild(due.review.guild_id)
         channel = guild.get_channel_or_thread(place) if guild else None
         texts, how = self._texts(due), {"private": channel is not None and not everybody_sees(channel)}
-        content = review_content(due.case, texts, **how)
+        content = await self._uploads.without_gone(review_content(due.case, texts, **how))
         try:
             pictures = await self._uploads.load(content)
         except FilesGone as gone:

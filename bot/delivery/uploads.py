@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import discord
 
-from bot.delivery.content import MessageContent
+from bot.delivery.content import MessageContent, PictureContent
 from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.domain.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
@@ -15,6 +17,7 @@ from bot.files.artifacts import Artifacts
 from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 
+GIVEN_SHARE = 512 * 1024  # bytes that a given picture counts at most, as it is made small
 FITTED_AT_ONCE = 2  # few, since each grid takes memory
 MIB = 1024 * 1024
 ENVELOPE = 64 * 1024  # bytes of a request beside its file: the layout, and the multipart frame
@@ -65,6 +68,13 @@ class Uploads:
         self._threads = Threads("pictures", most=FITTED_AT_ONCE)
         self._quick_threads = Threads("manifests", most=FITTED_AT_ONCE)  # manifests do not wait for grids
 
+    async def without_gone(self, content: MessageContent) -> MessageContent:
+        """Return `content` without given pictures whose files are gone; raises DeliveryDelayed as `load`."""
+        try:
+            return await without_gone(content, self._artifacts)
+        except StoreUnavailable as error:
+            raise DeliveryDelayed(str(error)) from error
+
     async def load(self, content: MessageContent) -> list[list[bytes]]:
         """Return the files of each picture to show; raises FilesGone, DeliveryDelayed for a failing disk."""
         files: dict[str, bytes] = {}
@@ -87,21 +97,34 @@ class Uploads:
 
         Raises DeliveryDelayed for a picture that must be signed and cannot be.
         """
-        whole = sum(len(file) for picture in pictures for file in picture)
+        both = list(zip(content.pictures, pictures, strict=True))
+        shares = [min(sum(map(len, files)), GIVEN_SHARE if one.given else limit) for one, files in both]
         try:
             return [
-                await self._fitted(files, limit * sum(map(len, files)) // whole, picture.first)
-                for picture, files in zip(content.pictures, pictures, strict=True)
+                await self._fitted(files, limit * share // sum(shares), picture)
+                for (picture, files), share in zip(both, shares, strict=True)
             ]
         except PictureUnsigned as error:
             raise DeliveryDelayed(str(error)) from error
 
-    async def _fitted(self, files: Sequence[bytes], limit: int, first: int) -> PictureFile:
-        single = len(files) == 1 and len(files[0]) <= limit - self._signing.room
+    async def _fitted(self, files: Sequence[bytes], limit: int, picture: PictureContent) -> PictureFile:
+        single = len(files) == 1 and len(files[0]) <= limit - self._signing.room and not picture.given
         if single and not self._signing:
             return PictureFile(data=files[0], suffix=".png")
         threads = self._quick_threads if single else self._threads
-        return await threads.run(functools.partial(fit_and_sign, files, limit, self._signing, first=first))
+        how = functools.partial(fit_and_sign, first=picture.first, given=picture.given)
+        return await threads.run(how, files, limit, self._signing)
+
+
+async def without_gone(content: MessageContent, artifacts: Artifacts) -> MessageContent:
+    """Return `content` without the given pictures whose files are gone; raises StoreUnavailable."""
+    kept = []
+    for picture in content.pictures:
+        with suppress(MissingArtifact):
+            for name in picture.artifacts if picture.given else ():
+                await artifacts.get(name)
+            kept.append(picture)
+    return replace(content, pictures=tuple(kept))
 
 
 def size_of(files: Sequence[PictureFile]) -> int:

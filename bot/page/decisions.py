@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from aiohttp import web
 
-from bot.delivery.review_message import ACCEPT, APPROVE, DECLINE, REJECT, SPOILER, file_in_question
+from bot.delivery.review_message import ACCEPT, APPROVE, DECLINE, REJECT, SPOILER, file_in_question, given_in
 from bot.domain.errors import MissingArtifact, ResultsUnavailable, UserMistake
 from bot.domain.holds import MOST_REASON, Outcome
 from bot.page.guard import Field, back, form_of, number_of
@@ -101,12 +101,13 @@ class Decisions:
         return f"/wall/{review.id}"
 
     async def picture(self, request: web.Request, viewer: Viewer) -> web.Response:
-        """Return a picture that a case is about; raises HTTPNotFound."""
+        """Return a picture that a case is about, or that was given for it; raises HTTPNotFound."""
         try:
             review = await self._review(request, viewer)
             case = await self._house.store.review_messages.case(review.id, review.guild_id)
             names = {str(image.index): file_in_question(image, review.kind) for image in tiles(case)}
-            return await self._pictures.file(request, names.get(request.match_info["index"]))
+            names |= given_in(case)
+            return await self._pictures.file(request, names.get(request.match_info["which"]))
         except (UserMistake, MissingArtifact, ResultsUnavailable):
             raise web.HTTPNotFound from None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.delivery.review_message import file_in_question
+from bot.delivery.review_message import file_in_question, given_in, given_name
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import SEARCH_DISTANCE
 from bot.domain.holds import Outcome
@@ -82,6 +82,8 @@ async def read_case(house: House, query: Mapping[str, str]) -> dict[str, Any]:
         "recipe": case.job.recipe if case.job else recipe_from(asked["recipe"]) if asked else None,
         "origin": case.job.origin if case.job else origin_from(asked["origin"]) if asked else None,
         "tiles": tiles(case),
+        "given": list(given_in(case)),
+        "given_name": given_name,
         "record": record,
         "blocks": [each for each in restrictions if each.scope.guild_id in (0, review.guild_id)],
         "requests": requests,

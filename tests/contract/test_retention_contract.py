@@ -9,8 +9,10 @@ from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, undelivered
 
 from bot.domain.errors import UnknownJob
+from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Descent, Parent
 from bot.store import Store
+from bot.store.rows.audit import By
 from bot.store.tables.queue import last_tags
 
 DAY = 86_400.0
@@ -61,6 +63,20 @@ async def test_the_start_picture_of_a_waiting_job_is_kept_and_counts_as_used_now
     assert await dropped(store, clock) == []
     await store.jobs.cancel(job.id, user_id=None)
     assert await store.retention.drop_files(before=clock.now - 1, limit=9) == {}
+    assert await dropped(store, clock) == [PICTURE]
+
+
+async def test_what_was_given_for_held_pictures_is_kept_until_moderators_decide(
+    store: Store, clock: Clock
+) -> None:
+    await store.files.expect(PICTURE, size=100)
+    await store.jobs.enqueue(recipe(init_image=PICTURE), origin(1, guild_id=7), hold=Hold(cause=Cause.MODE))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="cc/done.png", seconds=1.0)
+    clock.now += DAY
+    assert await dropped(store, clock) == []
+    (review,) = await store.reviews.waiting(7, limit=9)
+    await store.reviews.decide(review.id, Outcome.SHOWN, By(actor_id=3, guild_id=7))
     assert await dropped(store, clock) == [PICTURE]
 
 

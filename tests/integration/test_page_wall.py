@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import PIL.Image
 import pytest
 from page_place import ART, HERE, IDS, MODERATES, Place, placed
 from recipes import origin, recipe
@@ -89,6 +91,31 @@ async def test_held_pictures_are_shown_on_the_wall_alone(place: Place, mina: aio
             assert answer.status == 404
     await place.store.reviews.decide(review.id, Outcome.SHOWN, BY)
     async with mina.get(f"{place.url}/wall/{review.id}/pictures/0") as answer:
+        assert answer.status == 404
+
+
+async def test_what_was_given_is_shown_beside_the_pictures_until_a_decision(
+    place: Place, mina: aiohttp.ClientSession
+) -> None:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (30, 20), "navy").save(file, "PNG")
+    photograph = await place.house.artifacts.put(file.getvalue(), ".png")
+    review = await held(place, asked={"init_image": photograph, "mask_image": photograph})
+    path = f"/wall/{review.id}/pictures/init_image"
+    assert path not in await shown(mina, place, f"/wall/{review.id}")  # nobody has claimed it
+    await post(mina, place, f"/wall/{review.id}/claim")
+    text = await shown(mina, place, f"/wall/{review.id}")
+    assert (path in text, "What the member gave" in text, "pictures/mask_image" in text) == (
+        True,
+        True,
+        False,
+    )
+    async with mina.get(f"{place.url}{path}") as answer:
+        assert (answer.status, await answer.read()) == (200, file.getvalue())
+    async with (await place.as_("member")).get(f"{place.url}{path}") as answer:
+        assert answer.status in (403, 404)
+    await place.store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    async with mina.get(f"{place.url}{path}") as answer:
         assert answer.status == 404
 
 

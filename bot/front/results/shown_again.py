@@ -13,6 +13,7 @@ from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
+from bot.delivery.uploads import without_gone
 from bot.domain.errors import MissingArtifact, StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import Job, State, lacking
 from bot.front.answers.answers import acknowledge, send_within_limits
@@ -49,7 +50,11 @@ async def show_again(request: Request, job_id: str) -> None:
 async def show_content(
     request: Request, content: MessageContent, *, without: Callable[[], MessageContent]
 ) -> None:
-    """Show a message with its pictures as the answer, or `without` them where a file is gone."""
+    """Show a message with its pictures as the answer, or `without` them where a file is gone.
+
+    A given picture whose file is gone is left out alone.
+    """
+    content = await without_gone(content, request.services.artifacts)
 
     async def send(limit: int) -> None:
         files = await _files(request, content, limit)
@@ -89,6 +94,7 @@ async def _files(request: Request, content: MessageContent, limit: int) -> list[
                 fit_and_sign,
                 *(files, limit // len(content.pictures), services.signing),
                 first=picture.first,
+                given=picture.given,
             )
         )
         made.append(MessageFile(fitted.data, picture.stem + fitted.suffix))

@@ -16,6 +16,7 @@ from bot.domain.jobs import Showing
 from bot.store.database.database import Verbs, insert
 from bot.store.files.picture_files import files_of, is_copy, let_go, named
 from bot.store.rows.outbox import UNSETTLED
+from bot.store.rows.reviews import waits
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import (
@@ -28,6 +29,7 @@ from bot.store.tables.queue import (
     last_tags,
     start_pictures,
 )
+from bot.store.tables.reviews import reviews
 
 _KEPT = files.c.state == FileState.KEPT
 # The condition `state == KEPT` in a form for which no database scans all kept files.
@@ -220,4 +222,7 @@ def _unneeded() -> sa.ColumnElement[bool]:
         UNSETTLED,
     )
     held = sa.exists().where(images.c.artifact == files.c.name, images.c.showing == Showing.HOLD)
-    return ~started & ~painted & ~undelivered & ~held
+    # Nested, as a join SQLite would read all waiting reviews for each file.
+    review = sa.exists().where(reviews.c.job_id == start_pictures.c.job_id, waits())
+    reviewed = sa.exists().where(start_pictures.c.artifact == files.c.name, review)
+    return ~started & ~painted & ~undelivered & ~held & ~reviewed

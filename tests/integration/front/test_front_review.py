@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator
 from typing import Any
 
+import PIL.Image
 import pytest
 from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, text_of
 from page_place import page_of
 from results import shows_result
 from serving import Served, until
+from test_front_pictures import picture
 
 from bot.domain.jobs import Job
 from bot.sandbox.client import Member
@@ -24,7 +27,8 @@ from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import Act, By
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
-GENERAL, ART = (channel.id for channel in CHANNELS[:2])
+GENERAL, ART, _, MODS = (channel.id for channel in CHANNELS)
+NAVY = (0, 0, 128)
 BY = By(actor_id=MINA, guild_id=GUILD_ID)
 REPORT = "Report this picture"
 CASES = "Look at one, and decide it"
@@ -116,6 +120,51 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     assert (entry.actor_id, entry.subject_id, entry.after) == (WEI, RAVI, {"kind": "hold", "job": job.id})
 
 
+async def test_moderators_see_what_was_given_until_they_decide(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await watch(served.store)
+    await served.store.reviews.set_channel(MODS, BY)
+    await painted(served, ravi, "a quiet pond", image=picture((90, 60), NAVY))
+    review = await mina.wait_for_message(lambda seen: has_button(seen, "review:"), channel="mods")
+    assert "The member gave these pictures, the last ones below: image" in text_of(review)
+    assert covers(review)
+    assert [file["filename"].rsplit("-", 1)[1] for file in review["attachments"]][1:] == ["init_image.webp"]
+    seen = PIL.Image.open(io.BytesIO(await mina.attachment_bytes(review, 1))).convert("RGB")
+    assert seen.size == (90, 60)
+    assert max(abs(one - other) for one, other in zip(seen.getpixel((5, 5)), NAVY, strict=True)) < 9
+    await mina.press(review, "Approve")
+    assert (await says(mina, review, f"<@{MINA}>", channel="mods"))["attachments"] == []
+
+
+async def test_a_channel_of_all_members_shows_nothing_that_was_given_and_the_list_of_reviews_does(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await watch(served.store)
+    await painted(served, ravi, "a quiet pond", image=picture())
+    review = await review_of(mina, "a quiet pond")
+    assert "**/review show** shows them to you alone: image" in text_of(review)
+    assert len(review["attachments"]) == 1
+    listed = await mina.message_of(await mina.use("review show"))
+    case = await mina.message_of(await mina.press(listed, CASES, values=[option_of(listed)]))
+    assert covers(case)
+    assert len(case["attachments"]) == 2
+
+
+async def test_a_given_picture_whose_file_is_gone_keeps_no_review_from_moderators(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await served.store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
+    message = await queued(ravi, "a quiet pond", image=picture())
+    job = await job_of(served.store, "a quiet pond")
+    await served.paint(job.id)
+    await says(ravi, message, "waiting for moderators")
+    await served.artifacts.delete(job.recipe.init_image or "")
+    await served.store.reviews.set_channel(MODS, BY)
+    review = await mina.wait_for_message(lambda seen: has_button(seen, "review:"), channel="mods")
+    assert len(review["attachments"]) == 1
+
+
 async def test_a_decision_on_the_page_changes_the_messages_in_discord_as_a_button_does(
     served: Served, ravi: Member, wei: Member
 ) -> None:
@@ -142,7 +191,7 @@ async def test_a_decision_on_the_page_changes_the_messages_in_discord_as_a_butto
 
 def covers(message: dict[str, Any]) -> bool:
     """Whether every file of a message is marked as a spoiler."""
-    return [file.get("flags") for file in message["attachments"]] == [IS_SPOILER]
+    return {file.get("flags") for file in message["attachments"]} == {IS_SPOILER}
 
 
 async def is_linked(store: Store) -> bool:

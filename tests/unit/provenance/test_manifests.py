@@ -152,6 +152,17 @@ def test_every_form_of_a_message_is_signed_within_its_limit(
     assert read_recipe(io.BytesIO(made.data)) == REQUEST
 
 
+def test_what_a_person_gave_gets_no_marks_of_ai_unless_it_was_painted_here(signing: Signing) -> None:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (2000, 1000), "navy").save(file, "PNG")
+    photograph = fit_and_sign([file.getvalue()], 10_000_000, signing, given=True).data
+    with PIL.Image.open(io.BytesIO(photograph)) as shown:
+        assert (shown.format, shown.size, {"xmp", "exif"} & shown.info.keys()) == ("WEBP", (768, 384), set())
+    with pytest.raises(c2pa.C2paError):
+        read_manifest(photograph)
+    assert read_manifest(fit_and_sign([painted()], 10_000_000, signing, given=True).data).state == "Valid"
+
+
 def test_many_threads_may_sign_at_once(signing: Signing) -> None:
     files = [painted(seed) for seed in range(24)]
     with ThreadPoolExecutor(8) as threads:
