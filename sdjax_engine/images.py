@@ -182,6 +182,17 @@ def references_of(data: bytes) -> list[str]:
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
+def inputs_of(data: bytes) -> list[tuple[str, str]]:
+    """The pictures that a file's picture was painted with beside its start, by its recipe.
+
+    Each is a field of the request, `references` for each of these, and a sha256.
+    """
+    told = _told(data)
+    alone = [(name, told.get(name)) for name in ("control_image", "image_prompt")]
+    found = [*alone, *(("references", digest) for digest in references_of(data))]
+    return [(name, digest) for name, digest in found if isinstance(digest, str)]
+
+
 def _told(data: bytes) -> dict[str, Any]:
     """The values of a file's recipe, unchecked; none where there is no recipe."""
     try:

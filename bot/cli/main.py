@@ -408,7 +408,8 @@ def imagine(
     model, weights = with_loras(model_named(config, source if path else None), loras)
     if options["control"] and not options["controlnet"] and not model.controlnets:
         raise click.UsageError("--control needs --controlnet: the network that keeps the composition.")
-    given: list[Path] = [file for file in (options["image"], *options["references"]) if file] if sign else []
+    files = (options["image"], options["control"], options["image_prompt"], *options["references"])
+    given: list[Path] = [file for file in files if file] if sign else []
     provenance = config.provenance.model_copy(
         update={"sign": sign, "required": sign, "watermark": "", "stamp": ""}
     )

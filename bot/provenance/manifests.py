@@ -47,7 +47,12 @@ SETTINGS: dict[str, Any] = {
 
 
 PARENT = {"title": "start picture", "relationship": "parentOf", "label": "start"}
-REFERENCE = {"title": "reference picture", "relationship": "inputTo"}
+INPUTS = {
+    "control_image": "control picture",
+    "image_prompt": "image prompt",
+    "references": "reference picture",
+}
+"""The titles of inputs by the fields of `inputs_of`."""
 Named = Sequence[tuple[dict[str, str], bytes]]
 """The ingredients of a manifest: how each is described, and its file with its own manifest."""
 
@@ -88,15 +93,15 @@ class ManifestSigner:
         parent: bytes | None = None,
         number: int | None = None,
         *,
-        references: Sequence[bytes] = (),
+        inputs: Sequence[tuple[str, bytes]] = (),
     ) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError.
 
-        `parent` is the file that the picture was painted from, with its manifest, and `references` are files
-        that the model was shown. They are left out where the library refuses one. `number` is that of the
-        picture's watermark.
+        `parent` is the file that the picture was painted from, with its manifest, and `inputs` are files
+        that the model was shown, each with a field of INPUTS. They are left out where the library refuses
+        one. `number` is that of the picture's watermark.
         """
-        named = _ingredients(parent, references)
+        named = _ingredients(parent, inputs)
         if named:
             with contextlib.suppress(c2pa.C2paError):
                 return self._signed(data, named, number)
@@ -184,10 +189,12 @@ class _Signer:
         return said
 
 
-def _ingredients(parent: bytes | None, references: Sequence[bytes]) -> Named:
-    shown = enumerate(references, 1)
+def _ingredients(parent: bytes | None, inputs: Sequence[tuple[str, bytes]]) -> Named:
     found = [] if parent is None else [(PARENT, parent)]
-    return [*found, *((REFERENCE | {"label": f"reference{number}"}, file) for number, file in shown)]
+    for number, (field, file) in enumerate(inputs, 1):
+        described = {"title": INPUTS[field], "relationship": "inputTo", "label": f"input{number}"}
+        found.append((described, file))
+    return found
 
 
 def manifest_of(

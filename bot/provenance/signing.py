@@ -17,20 +17,20 @@ import PIL.Image
 
 from bot.config.provenance import AigcConfig, Stamp
 from bot.domain.errors import PictureUnsigned
-from bot.domain.jobs import REFERENCES
+from bot.domain.jobs import SHOWING
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
 from bot.provenance.payload import number_of
 from bot.provenance.stamps import draw_stamp, repainted
 from bot.provenance.start_manifests import MOST_BYTES, manifest_in
 from bot.provenance.xmp import FRAME, packet, with_packet
 from bot.telemetry.metrics import WELL, Metrics, ProvenanceMetrics
-from sdjax_engine.images import references_of, start_of, starts_from_picture
+from sdjax_engine.images import inputs_of, start_of, starts_from_picture
 
 log = logging.getLogger(__name__)
 
 REMEMBERED_CAUSES = 100
 FRAME_OF_PARENT = 8192  # bytes about the manifest of a given picture
-MOST_GIVEN = 1 + len(REFERENCES)  # pictures whose manifests a manifest may hold
+MOST_GIVEN = len(SHOWING)  # pictures whose manifests a manifest may hold
 
 ReadStart = Callable[[str], bytes | None]
 """Returns the file of a given picture by its sha256, in any thread; None where it is gone."""
@@ -50,11 +50,12 @@ class PictureSigner(Protocol):
         parent: bytes | None = None,
         number: int | None = None,
         *,
-        references: Sequence[bytes] = (),
+        inputs: Sequence[tuple[str, bytes]] = (),
     ) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; may raise any error.
 
-        It has those of `parent` and the `references`, and names the `number` of the picture's watermark.
+        It has those of `parent` and the `inputs`, each a field of `inputs_of` and a file, and names the
+        `number` of the picture's watermark.
         """
         ...
 
@@ -195,8 +196,9 @@ class Signing:
             if self._signer is None:
                 return marked
             parent = self._named(start_of(data))
-            references = [file for each in references_of(data) if (file := self._named(each)) is not None]
-            signed = self._signer.sign(marked, parent, number, references=references)
+            named = ((field, self._named(digest)) for field, digest in inputs_of(data))
+            inputs = [(field, file) for field, file in named if file is not None]
+            signed = self._signer.sign(marked, parent, number, inputs=inputs)
         except Exception as error:  # noqa: BLE001 - told, and raised where marks are required
             self._failed(error, "signed", lacking="a manifest")
             return marked

@@ -148,11 +148,8 @@ async def _fetch(
     """Return the file at an address as the picture of a field; a start picture may have its mask with it."""
     if field == MASK:
         return {field: _Cleaned(png=await attachments.mask(address, **how))}
-    if field == START or field in REFERENCES:
-        picture = await attachments.start(address, **how)
-    else:
-        behind = background if field == CONTROL else "white"
-        picture = await attachments.picture(address, background=behind, **how)
+    behind = background if field == CONTROL else "white"
+    picture = await attachments.given(address, background=behind, **how)
     found = {field: _Cleaned(png=picture.png, size=(picture.width, picture.height))}
     if field == START and picture.mask is not None:
         found[MASK] = _Cleaned(png=picture.mask)

@@ -105,22 +105,25 @@ class Attachments:
             finally:
                 self._let_go(turn)
 
-    async def picture(self, address: str, *, what: str, turn: Turn, background: str = "white") -> Picture:
-        """Return the picture at `address`, cleaned; its transparent pixels have the colour `background`."""
+    async def picture(self, address: str, *, what: str, turn: Turn) -> Picture:
+        """Return the picture at `address`, cleaned; its transparent pixels are white."""
         data = await self.fetch(address, what=what, turn=turn)
         used = functools.partial(self._charge, turn)
-        return await self._decoder.picture(data, what=what, used=used, background=background)
+        return await self._decoder.picture(data, what=what, used=used)
 
     async def mask(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the mask at `address` as a grey PNG."""
         data = await self.fetch(address, what=what, turn=turn)
         return await self._decoder.mask(data, what=what, used=functools.partial(self._charge, turn))
 
-    async def start(self, address: str, *, what: str, turn: Turn) -> Picture:
-        """Return the picture at `address`, cleaned, but with a manifest that says that AI made it."""
+    async def given(self, address: str, *, what: str, turn: Turn, background: str) -> Picture:
+        """Return the picture at `address`, cleaned, but with a manifest that says that AI made it.
+
+        Its transparent pixels have the colour `background`.
+        """
         data = await self.fetch(address, what=what, turn=turn)
         used = functools.partial(self._charge, turn)
-        picture = await self._decoder.picture(data, what=what, used=used)
+        picture = await self._decoder.picture(data, what=what, used=used, background=background)
         return await self._decoder.with_manifest(picture, data, what=what, used=used)
 
     async def inspected(self, address: str, *, what: str, turn: Turn) -> tuple[list[Mark], str, bytes]:

@@ -137,10 +137,14 @@ async def test_the_manifest_of_a_given_picture_goes_with_it_into_the_result(
     file = io.BytesIO()
     PIL.Image.linear_gradient("L").convert("RGB").save(file, "JPEG")
     signed, plain = signing.signed(file.getvalue()), file.getvalue()
-    config = Config.parse({"models": [{"references": 1}]})
+    nets = {"canny": {"source": "nets/canny", "types": ["edges"]}}
+    model = {"references": 1, "controlnets": nets, "image_prompt": "adapter.safetensors"}
+    config = Config.parse({"models": [model]})
     cases = (
         ("boats", "image", signed, ["parentOf"]),
         ("foxes", "reference", signed, ["inputTo"]),
+        ("ships", "control", signed, ["inputTo"]),
+        ("trees", "image_prompt", signed, ["inputTo"]),
         ("houses", "image", plain, []),
     )
     async with serving(sandbox, store, artifacts, config, signing=signing) as served:

@@ -60,9 +60,9 @@ def test_the_manifest_of_a_start_picture_becomes_the_parent_of_the_result(form: 
         assert picture.tobytes() == PIL.Image.new("RGB", (8, 8)).tobytes()
 
 
-def test_the_manifests_of_references_become_inputs_of_the_result_beside_its_parent() -> None:
+def test_the_manifests_of_all_other_given_pictures_become_inputs_of_the_result_beside_its_parent() -> None:
     files = []
-    for colour in ("red", "green", "blue"):
+    for colour in ("red", "green", "blue", "black", "white"):
         file = io.BytesIO()
         PIL.Image.new("RGB", (40, 40), colour).save(file, "PNG")
         store = kept_manifest(ManifestSigner(self_made()).sign(file.getvalue()))
@@ -71,19 +71,22 @@ def test_the_manifests_of_references_become_inputs_of_the_result_beside_its_pare
     signing = open_signing(
         ProvenanceConfig(), starts={hashlib.sha256(file).hexdigest(): file for file in files}.get
     )
-    start, *shown = files
+    start, control, prompt, *shown = files
     for begun, action in ((None, "c2pa.created"), (start, "c2pa.edited")):
         request = replace(RECIPE.request(0), init_image=begun, references=tuple(shown))
+        request = replace(request, control_image=control, controlnet="canny", image_prompt=prompt)
         result = encode_png(np.zeros((8, 8, 3), np.uint8), request)
         signed = signing.signed(result)
         found = read_manifest(signed)
         assert (found.state, found.wrong) == ("Valid", {"signingCredential.untrusted"})
-        kinds = [each["relationship"] for each in found.manifest["ingredients"]]
-        assert sorted(kinds) == ["inputTo"] * 2 + ["parentOf"] * (begun is not None)
+        kinds = [(each["relationship"], each["title"]) for each in found.manifest["ingredients"]]
+        named = ["control picture", "image prompt", *["reference picture"] * 2]
+        parents = [("parentOf", "start picture")] * (begun is not None)
+        assert kinds == [*parents, *(("inputTo", title) for title in named)]
         [actions] = [each["data"]["actions"] for each in found.manifest["assertions"]]
         assert actions[-1]["action"] == action
         assert actions[-1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
-        assert len(actions[-1]["parameters"]["ingredients"]) == 2
+        assert len(actions[-1]["parameters"]["ingredients"]) == 4
         assert len(signed) <= len(result) + signing.room
 
 
