@@ -18,6 +18,7 @@ MISTAKES: Mapping[str, str] = {
     "strength_alone": "Strength is how much to change a picture: send that picture too.",
     "control_alone": "Control type and strength say how to keep a composition: send its picture too.",
     "image_prompt_alone": "The strength of an image prompt says how much a picture counts: send it too.",
+    "references_kept": "“{name} {value}” is not possible here: choose a number from 0 to {limit}.",
     "control_type_missing": "Say what to keep of the control picture: choose a control type from {choices}.",
     "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
     "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",

@@ -25,6 +25,7 @@ NUMBERS: Mapping[str, type[int | float]] = {
     "strength": float,
     "control_strength": float,
     "image_prompt_strength": float,
+    "reference": int,
 }
 LISTS = ("lora", "style")  # their values may have commas
 PAINTED = (
@@ -32,7 +33,9 @@ PAINTED = (
     *("control_type", "control_strength", "image_prompt_strength", "hires", "lora", "model", "style"),
 )
 """The settings that a picture depends on."""
-SETTINGS = (*PAINTED, PREVIEWS)
+KEPT = "reference"
+"""The setting of a form that repeats a result: how many of its references stay."""
+SETTINGS = (*PAINTED, KEPT, PREVIEWS)
 PREFERABLE = (
     *("size", "variants", "steps", "guidance", "clip_skip", "sampler"),
     *("lora", "model", "style", PREVIEWS),
@@ -63,6 +66,7 @@ def settings_of(recipe: Recipe, offers: Sequence[Offer] = ()) -> dict[str, objec
         "hires": None if recipe.second_pass is None else hires_text(recipe.second_pass),
         "lora": ", ".join(loras),
         "model": recipe.model,
+        KEPT: str(recipe.references) if recipe.references else None,
     }
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import discord
 
-from bot.domain.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import REFERENCES, Recipe
 from bot.front.answers.answers import FORM_READ_SECONDS
 from bot.front.answers.modals import MAX_NAME, choice_field, modal, picture_field, settings_field, text_field
@@ -24,7 +24,7 @@ from bot.front.recipes.options import (
     size_name,
     with_second_pass,
 )
-from bot.front.recipes.settings_line import options_line, settings_in
+from bot.front.recipes.settings_line import KEPT, PAINTED, options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.library import style_of
 from bot.front.services.request import Request
@@ -177,7 +177,7 @@ async def recipe_of(
 ) -> Recipe:
     """Return the recipe of a form as it was filled in; an `earlier` recipe's given pictures stay.
 
-    The control picture is left out by `NO_CONTROL` as its type, the image prompt by 0 as its strength.
+    Pictures are left out as `asked_in` says.
 
     Raises as `asked_in`.
     """
@@ -195,13 +195,19 @@ async def recipe_of(
         image_prompt="image_prompt" in given,
         references=sum(field in REFERENCES for field in given),
     )
-    left_out = {"control_image": not asked.control, "image_prompt": not asked.image_prompt}
-    given = {field: name for field, name in given.items() if not left_out.get(field)}
+    given = {field: name for field, name in given.items() if field not in left_out(given, asked)}
     if earlier is None or not given:
         return recipe
     strength = earlier.strength if asked.strength is None else recipe.strength
     recipe = with_second_pass(recipe, asked, find_offer(recipe.model, request.services.offers))
     return replace(recipe, **given, strength=strength)
+
+
+def left_out(given: Collection[str], asked: Asked) -> set[str]:
+    """Return which of these given pictures the options of a form leave out, by their fields."""
+    found = {"control_image"} if not asked.control else set()
+    found |= {"image_prompt"} if not asked.image_prompt else set()
+    return found | set([field for field in REFERENCES if field in given][asked.references :])
 
 
 async def asked_in(
@@ -221,10 +227,12 @@ async def asked_in(
     """Return the options of a form, and their recipe without the start picture.
 
     A setting that is typed too counts before the one `chosen` in a menu. A style in the settings puts its
-    texts around the words. `NO_CONTROL` as the type leaves the control picture out, and 0 as the strength the
-    image prompt. Raises as `parse` and `style_of`.
+    texts around the words. `NO_CONTROL` as the type leaves the control picture out, 0 as the strength the
+    image prompt, and a smaller number the last references. Raises as `parse` and `style_of`.
     """
-    typed, wrong = settings_in(settings, request.names)
+    known = (*PAINTED, KEPT) if references else PAINTED
+    typed, wrong = settings_in(settings, request.names, settings=known)
+    kept = typed.pop(KEPT, references)
     usual: dict[str, Any] = {"model": earlier.model if earlier else None}
     if typed.get("control_type") == NO_CONTROL:
         typed, control = typed | {"control_type": None, "control_strength": None}, False
@@ -243,8 +251,11 @@ async def asked_in(
         mask=mask,
         control=control,
         image_prompt=image_prompt,
-        references=references,
+        references=min(max(0, kept), references),
     )
+    if not 0 <= kept <= references:
+        name = request.names.pgettext("name", KEPT)
+        wrong.append(UserMistake("references_kept", name=name, value=kept, limit=references))
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(request, typed[STYLE]))
     with reported_with(wrong):

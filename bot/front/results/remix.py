@@ -26,6 +26,7 @@ from bot.front.requests.recipe_form import (
     ALONE,
     asked_in,
     in_time,
+    left_out,
     mask_field,
     painted_fields,
     recipe_fields,
@@ -160,10 +161,7 @@ async def remix_from(
         image_prompt=given.image_prompt is not None,
         references=given.references,
     )
-    if not asked.control:
-        given = replace(given, control_image=None)
-    if not asked.image_prompt:
-        given = replace(given, image_prompt=None)
+    given = replace(given, **dict.fromkeys(left_out([*given.sent, *given.kept], asked)))
     if given.sent:
         await check_caps(request, origin, recipe)
     async with made_with(request, recipe, asked, given) as made:

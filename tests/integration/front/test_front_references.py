@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from front_tools import finished, job_of, refusal, text_of
+from front_tools import fields, finished, job_of, refusal, text_of
 from serving import Served, serving
 from shapes import file_of, shapes
 from test_front_pictures import NOT_KEPT, asked, kept, picture
+from test_front_remix import opened
 
 from bot.config import Config
 from bot.domain.hashes import hash_of_file
@@ -114,7 +116,7 @@ async def test_a_model_that_takes_fewer_references_refuses_the_form_and_what_was
     referred: Served, ravi: Member
 ) -> None:
     said = await ravi.say("my cat", ("cat.png", picture()))
-    form = await ravi.modal_of(await ravi.menu(said, MENU))
+    changing = await ravi.modal_of(await ravi.menu(said, MENU))
     _, message = await finished(referred, ravi, "a fox", reference=picture(), reference_2=picture())
     one, none = (
         Config.parse({"models": [{"sizes": SIZES, "references": most}]}).models[0].offer for most in (1, 0)
@@ -122,9 +124,29 @@ async def test_a_model_that_takes_fewer_references_refuses_the_form_and_what_was
     await referred.bot.change_offers((one,))  # as a worker publishes it
     many = "2 reference pictures are not possible with demo: choose at most 1."
     assert many in await refusal(ravi, await ravi.press(message, "Again"))
+    for number in ("-1", "3"):
+        form = await ravi.modal_of(await ravi.press(message, "Remix"))
+        more = fields(form)["settings"].replace("reference 2", f"reference {number}")
+        told = await refusal(ravi, await ravi.submit(form, prompt="a lynx", settings=more))
+        wrong = f"“reference {number}” is not possible here: choose a number from 0 to 2."
+        assert wrong in told.replace("\\", "")
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    first = fields(form)["settings"].replace("reference 2", "reference 1")
+    await ravi.message_of(await ravi.submit(form, prompt="a bear", settings=first))
+    assert list((await job_of(referred.store, "a bear")).recipe.given) == ["reference"]
     await referred.bot.change_offers((none,))
     lost = "demo takes no reference pictures: leave them out."
     with pytest.raises(RefusedByClient, match="no “Change this picture” in the menu"):
         await ravi.menu(said, MENU)
-    assert lost in await refusal(ravi, await ravi.submit(form, prompt="a tiger"))
+    assert lost in await refusal(ravi, await ravi.submit(changing, prompt="a tiger"))
     assert lost in await refusal(ravi, await ravi.press(message, "Again"))
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    assert lost in await refusal(ravi, await ravi.submit(form, prompt="a lynx"))
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    without = fields(form)["settings"].replace("reference 2", "reference 0")
+    await ravi.message_of(await ravi.submit(form, prompt="a wolf", settings=without))
+    assert (await job_of(referred.store, "a wolf")).recipe.given == {}
+    form = await opened(ravi, message)
+    typed: dict[str, Any] = {"image": picture(), "settings": "reference 0"}
+    await ravi.message_of(await ravi.submit(form, prompt="a hare", **typed))
+    assert list((await job_of(referred.store, "a hare")).recipe.given) == ["init_image"]

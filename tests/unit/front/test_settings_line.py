@@ -18,6 +18,7 @@ from bot.front.answers.modals import MAX_INPUT, settings_field
 from bot.front.recipes.options import Asked, parse, parse_loras, parse_second_pass, together
 from bot.front.recipes.settings_line import (
     DIGITS,
+    KEPT,
     LISTS,
     PAINTED,
     PREFERABLE,
@@ -44,6 +45,7 @@ FULL = recipe(
     control_strength=0.8,
     image_prompt="dd/sent.png",
     image_prompt_strength=0.4,
+    reference="ee/sent.png",
     loras=(Lora(name="ink", weight=0.8), Lora(name="fog")),
 )
 
@@ -60,7 +62,7 @@ def test_the_line_names_every_setting_as_the_command_does() -> None:
     assert options_line(settings_of(FULL), ENGLISH) == (
         "size 128x128, variants 4, steps 20, guidance 5, clip_skip 2, sampler DPM++ 2M Karras, seed 7, "
         "strength 0.35, control_type lines, control_strength 0.8, image_prompt_strength 0.4, "
-        "lora ink:0.8, fog, model demo"
+        "lora ink:0.8, fog, model demo, reference 1"
     )
     assert not {"strength", "control", "image_prompt_strength"} & set(
         options_line(settings_of(RECIPE), ENGLISH).split()
@@ -81,7 +83,7 @@ def test_clip_skip_is_in_the_line_where_it_is_not_the_models(
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> None:
     names = Texts.for_locale(language)
-    assert read(options_line(settings_of(FULL), names), names) == {
+    assert read(options_line(settings_of(FULL), names), names, settings=(*PAINTED, KEPT)) == {
         "size": "128x128",
         "variants": 4,
         "steps": 20,
@@ -95,6 +97,7 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
         "image_prompt_strength": 0.4,
         "lora": "ink:0.8, fog",
         "model": "demo",
+        "reference": 1,
     }
 
 
@@ -197,6 +200,7 @@ def test_every_digit_of_a_number_is_written_and_read(
     ink, fog = weights
     written = replace(
         FULL,
+        reference=None,
         guidance_scale=guidance,
         strength=shares[0],
         loras=(Lora(name="ink", weight=ink), Lora(name="fog", weight=fog)),
