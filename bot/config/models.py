@@ -11,6 +11,7 @@ from bot.config.mistakes import InvalidValue, quoted
 from bot.config.section import GivenPath, PathText, Section, repeated
 from bot.domain.jobs import REFERENCES
 from bot.domain.levels import DEFAULT_THRESHOLD, Level
+from sdjax_engine.demo.painting import painting
 from sdjax_engine.request import (
     MAX_CLIP_SKIP,
     MAX_GUIDANCE_SCALE,
@@ -164,7 +165,10 @@ def _interval(value: Any) -> Any:
 
 
 class ModelConfig(Section):
-    """One checkpoint, and what people may ask of it. The first size is the default."""
+    """One checkpoint, and what people may ask of it. The first size is the default.
+
+    The defaults of sizes, steps and guidance are the demo's.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[\w.+-]+$")] = "demo"
     checkpoint: GivenPath = "demo"
@@ -174,9 +178,15 @@ class ModelConfig(Section):
     denoiser: PathText = ""
     int8: Annotated[tuple[Int8, ...], AfterValidator(_check_int8)] = ()
     timestep_spacing: Literal["", "leading", "trailing", "linspace"] = ""
-    sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
-    num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
-    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
+    sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = Field(
+        default_factory=lambda: tuple(painting()["sizes"])
+    )
+    num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = Field(
+        default_factory=lambda: int(painting()["num_inference_steps"])
+    )
+    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = Field(
+        default_factory=lambda: float(painting()["guidance_scale"])
+    )
     guidance_interval: Annotated[tuple[float, float], BeforeValidator(_interval)] = WHOLE
     clip_skip: Annotated[int, Field(ge=0, le=MAX_CLIP_SKIP)] = 0
     sampler: Sampler = Sampler.DDIM
@@ -248,7 +258,7 @@ class ModelConfig(Section):
 
     @property
     def unset(self) -> frozenset[str]:
-        """The keys that the file leaves to the checkpoint; none for the demo, whose values are above."""
+        """The keys that the file leaves to the checkpoint; none for the demo, whose values it has."""
         if self.checkpoint == "demo":
             return frozenset()
         return CHECKPOINT_DEFAULTS - self.model_fields_set

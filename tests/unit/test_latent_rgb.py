@@ -16,7 +16,7 @@ from sdjax_engine.weights import load_checkpoint
 def test_previews_of_the_demo_have_the_mean_colours_of_its_pictures() -> None:
     checkpoint = load_checkpoint("demo")
     vae = checkpoint.components["vae"]
-    colours = colours_of(vae.config)
+    colours = colours_of(vae.config, checkpoint.index)
     assert colours is not None
     sources = [np.random.default_rng(seed) for seed in range(4)]
     size = (vae.config["sample_size"],) * 2
@@ -37,7 +37,7 @@ def test_previews_of_the_demo_have_the_mean_colours_of_its_pictures() -> None:
 def test_families_have_their_colours_and_zero_latents_are_about_grey(
     scaling_factor: float, rows: tuple[tuple[float, ...], ...]
 ) -> None:
-    colours = colours_of({"scaling_factor": scaling_factor, "latent_channels": 4})
+    colours = colours_of({"scaling_factor": scaling_factor, "latent_channels": 4}, {})
     assert colours is not None
     assert colours.tolist() == [list(row) for row in rows]
     grey = coloured(np.zeros((2, 3, 4), np.float32), colours)
@@ -50,7 +50,27 @@ def test_families_have_their_colours_and_zero_latents_are_about_grey(
     [{"scaling_factor": 0.4, "latent_channels": 4}, {"scaling_factor": 0.18215, "latent_channels": 16}],
 )
 def test_an_autoencoder_that_is_not_known_has_no_colours(config: dict[str, float]) -> None:
-    assert colours_of(config) is None
+    assert colours_of(config, {}) is None
+
+
+@pytest.mark.parametrize(
+    "painting",
+    [
+        "red",
+        7,
+        {},
+        {"latent_rgb": None},
+        {"latent_rgb": [[1, 0, 0]] * 4},
+        {"latent_rgb": [[1, 0, 0]] * 4 + [[1, 0]]},
+        {"latent_rgb": [[1, 0, 10**400]] * 5},
+        {"latent_rgb": [[1, 0, float("inf")]] * 5},
+        {"latent_rgb": [["x", 0, 0]] * 5},
+    ],
+)
+def test_a_checkpoints_own_colours_of_another_form_are_ignored(painting: object) -> None:
+    config = {"scaling_factor": 0.4, "latent_channels": 4}
+    assert colours_of(config, {"_painting": painting}) is None
+    assert colours_of(config, {"_painting": {"latent_rgb": [[1, 0, 0]] * 5}}) is not None
 
 
 def test_latents_that_are_no_numbers_are_grey() -> None:

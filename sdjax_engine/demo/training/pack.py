@@ -1,5 +1,7 @@
 """Copies what a training made into the package: weights in float16, tokenizer files and words as plain text.
 
+The index of the checkpoint also says how it is painted.
+
 python -m sdjax_engine.demo.training.pack [--state FOLDER] [--into FOLDER]
 """
 
@@ -12,9 +14,12 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
+from sdjax_engine.demo.drawing import LARGER, SIZES
 from sdjax_engine.demo.known_words import write_known_words
 from sdjax_engine.demo.training import classifier, lora
 from sdjax_engine.demo.training.__main__ import FOLDER
+from sdjax_engine.demo.training.latent_rgb import colours_in
+from sdjax_engine.demo.training.samples import GUIDANCE, STEPS
 
 PACKAGE = Path(__file__).parents[1]
 NETWORKS = {
@@ -23,9 +28,9 @@ NETWORKS = {
     "checkpoint/vae": "diffusion_pytorch_model.safetensors",
     "classifier": "model.safetensors",
 }
+INDEX = "checkpoint/model_index.json"
 PLAIN = (
     "checkpoint/scheduler/scheduler_config.json",
-    "checkpoint/model_index.json",
     "classifier/preprocessor_config.json",
 )
 LORA = f"lora/{lora.FILE}"
@@ -44,6 +49,7 @@ def pack(state: Path, folder: Path) -> int:
     if missing:
         raise FileNotFoundError(f"the training has not finished {', '.join(missing)}")
     written = [_copy_json(state / name, folder / name) for name in PLAIN]
+    written.append(_copy_json(state / INDEX, folder / INDEX, _painting=painting_of(state)))
     for part, name in NETWORKS.items():
         written.append(_copy_json(state / part / "config.json", folder / part / "config.json"))
         written.append(_copy_halved(state / part / name, folder / part / name))
@@ -63,12 +69,23 @@ def _copy_halved(source: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     halves = {key: tensor.half().contiguous() for key, tensor in load_file(source).items()}
     save_file(halves, target, metadata={"format": "pt"})
+    target.chmod(0o644)  # safetensors makes files that their owner alone may read
     return target
 
 
-def _copy_json(source: Path, target: Path) -> Path:
-    """Copy a configuration without the keys that only say where it was written."""
-    config = json.loads(source.read_text(encoding="utf-8"))
+def painting_of(state: Path) -> dict[str, object]:
+    """Return how the checkpoint is painted unless people ask otherwise, and the colours of its previews."""
+    return {
+        "sizes": [f"{width}x{height}" for width, height in (*SIZES, LARGER)],
+        "num_inference_steps": STEPS,
+        "guidance_scale": GUIDANCE,
+        "latent_rgb": colours_in(state),
+    }
+
+
+def _copy_json(source: Path, target: Path, **more: object) -> Path:
+    """Copy a configuration with `more` keys, without the one that only says where it was written."""
+    config = json.loads(source.read_text(encoding="utf-8")) | more
     config.pop("_name_or_path", None)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

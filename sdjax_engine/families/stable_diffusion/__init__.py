@@ -95,7 +95,7 @@ class StableDiffusion:
         """Return the networks of a checkpoint, as they are used for an offer; raises UnreadableCheckpoint."""
         unet, vae = parts.components[UNET], parts.components[VAE]
         encoders = {name: parts.components[name] for name in TEXT_ENCODERS if name in parts.components}
-        latents, config = latents_of(vae.config), unet.config
+        latents, config = latents_of(vae.config, parts.index), unet.config
         check_guidance(offer, config)
         embeddings = {clean(name): rows for name, rows in parts.embeddings.items()}
         if len({name.casefold() for name in embeddings}) < len(parts.embeddings):

@@ -1,7 +1,8 @@
 """The autoencoder of Stable Diffusion, and the colours of its latents.
 
 The mean colour of the pixels that a cell of the latents is decoded to is about that cell times a matrix. The
-matrix belongs to the autoencoder, which checkpoints share: its scaling factor tells which it is.
+matrix belongs to the autoencoder, which checkpoints share: its scaling factor tells which it is. A checkpoint
+with an autoencoder of its own may name its matrix.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ import numpy.typing as npt
 from sdjax_engine.families.family import Latents, Parameters
 from sdjax_engine.families.precision import Precisions
 
-# Rows are red, green and blue of each channel and, last, of zero latents, from -1 to 1. Those of Stable
-# Diffusion are the ones that ComfyUI uses; those of the demo were fitted to 24 of its pictures.
+# Rows are red, green and blue of each channel and, last, of zero latents, from -1 to 1, as ComfyUI has them.
 STABLE_DIFFUSION = (
     (0.3512, 0.2297, 0.3227),
     (0.3250, 0.4974, 0.2350),
@@ -35,24 +35,28 @@ SDXL = (
     (-0.3165, -0.2492, -0.2188),
     (0.1084, -0.0175, -0.0011),
 )
-DEMO = (
-    (-0.790, -0.923, 0.146),
-    (0.591, 1.088, 0.508),
-    (0.444, -0.163, -0.239),
-    (-0.304, 0.051, 0.073),
-    (0.109, -0.477, -0.109),
-)
 BY_SCALING_FACTOR: Mapping[float, tuple[tuple[float, float, float], ...]] = MappingProxyType(
-    {0.18215: STABLE_DIFFUSION, 0.13025: SDXL, 0.52892: DEMO}
+    {0.18215: STABLE_DIFFUSION, 0.13025: SDXL}
 )
 
 
-def colours_of(vae_config: Mapping[str, Any]) -> npt.NDArray[np.float64] | None:
-    """Return the map (channels + 1, 3) of an autoencoder, None where it is not known."""
-    rows = BY_SCALING_FACTOR.get(round(float(vae_config["scaling_factor"]), 5))
-    if rows is None or len(rows) != int(vae_config["latent_channels"]) + 1:
+PAINTING, LATENT_RGB = "_painting", "latent_rgb"
+"""The key of model_index.json that says how a checkpoint is painted, and therein the one of its map."""
+
+
+def colours_of(vae_config: Mapping[str, Any], index: Mapping[str, Any]) -> npt.NDArray[np.float64] | None:
+    """Return the map (channels + 1, 3) of an autoencoder, None where it is not known.
+
+    An autoencoder that no checkpoints share may have its map in `index`, which is what model_index.json says
+    besides the components. A map of another form is ignored.
+    """
+    try:
+        shared = BY_SCALING_FACTOR.get(round(float(vae_config["scaling_factor"]), 5))
+        colours = np.array(shared or index[PAINTING][LATENT_RGB], float)
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
-    return np.array(rows)
+    fits = colours.shape == (int(vae_config["latent_channels"]) + 1, 3) and np.isfinite(colours).all()
+    return colours if fits else None
 
 
 def scale_of(vae_config: Mapping[str, Any]) -> int:
@@ -60,14 +64,14 @@ def scale_of(vae_config: Mapping[str, Any]) -> int:
     return int(2 ** (len(vae_config["block_out_channels"]) - 1))
 
 
-def latents_of(vae_config: Mapping[str, Any]) -> Latents:
-    """Return the facts of an autoencoder's latents."""
+def latents_of(vae_config: Mapping[str, Any], index: Mapping[str, Any]) -> Latents:
+    """Return the facts of an autoencoder's latents; `index` is what model_index.json says besides."""
     scale = scale_of(vae_config)
     return Latents(
         cell=scale,
         channels=int(vae_config["latent_channels"]),
         multiple=scale,
-        colours=colours_of(vae_config),
+        colours=colours_of(vae_config, index),
     )
 
 

@@ -17,7 +17,9 @@ from sdjax_engine.demo.objects import OBJECTS
 from sdjax_engine.demo.training import __main__ as training
 from sdjax_engine.demo.training import autoencoder, classifier, denoiser, layout, lora, pack, routes, text
 from sdjax_engine.engine import Engine
+from sdjax_engine.families.stable_diffusion.latents import colours_of
 from sdjax_engine.request import Request
+from sdjax_engine.weights import load_checkpoint
 
 LORA = "gold"
 
@@ -31,7 +33,15 @@ def test_the_engine_paints_with_the_checkpoint_lora_and_classifier_of_a_training
         warnings.simplefilter("ignore")
         trained(tmp_path / "state", tmp_path / "package", monkeypatch)
     package = tmp_path / "package"
-    offer = ModelConfig(sizes=("192x192", "240x160"), loras={LORA: "named below"}).offer
+    checkpoint = load_checkpoint(str(package / "checkpoint"))
+    assert colours_of(checkpoint.components["vae"].config, checkpoint.index) is not None
+    painting = checkpoint.index["_painting"]
+    offer = ModelConfig(
+        sizes=painting["sizes"][:2],
+        num_inference_steps=painting["num_inference_steps"],
+        guidance_scale=painting["guidance_scale"],
+        loras={LORA: "named below"},
+    ).offer
     spec = ModelSpec(
         offer=offer,
         source=str(package / "checkpoint"),
