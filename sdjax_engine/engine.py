@@ -294,7 +294,7 @@ class Engine:
         while True:
             model = self._model_of(request)
             model.offer.check(request)
-            passes = self._passes_of(request, from_picture=bool(start or request.init_image))
+            passes = self._passes_of(request, from_picture=(start or request.init_image) is not None)
             prepared = model.prepare(request, start)
             self._count_use(passes)
             lanes = tuple(lane for lane, _ in passes)

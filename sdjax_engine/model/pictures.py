@@ -106,6 +106,8 @@ def prompt_pixels(data: bytes, side: int) -> bytes:
 def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:
     """Return the picture in `data`, upright, in RGB over a plain background."""
     try:
+        if not isinstance(data, bytes):  # a caller in Python may give anything, also an array of pixels
+            raise TypeError(f"no bytes: {type(data)}")
         picture = Pictures.open(io.BytesIO(data), formats=READABLE)
         picture.load()
         return _flat(ImageOps.exif_transpose(picture), background)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,10 +65,20 @@ def test_a_picture_of_another_shape_is_cut_to_the_middle(engine: Engine) -> None
     assert fingerprint(cut) == fingerprint(exact)
 
 
+NO_FILES = (
+    b"GIF89a and nothing more",
+    b"",
+    "a picture.png",
+    np.zeros((16, 16, 3)),
+    np.zeros((4, 4), np.uint8).T,
+)
+
+
+@pytest.mark.parametrize("given", NO_FILES, ids=["bytes", "nothing", "text", "pixels", "turned pixels"])
 @pytest.mark.parametrize("name", ["init_image", "mask_image"])
-def test_a_file_that_is_no_picture_is_refused(engine: Engine, name: str) -> None:
+def test_what_is_no_file_of_a_picture_is_refused(engine: Engine, name: str, given: Any) -> None:
     with pytest.raises(InvalidRequest, match="not a picture"):
-        engine.submit(like(PART, **{name: b"GIF89a and nothing more"}))
+        engine.submit(like(PART, **{name: given}))
 
 
 def test_a_mask_without_white_is_refused(engine: Engine) -> None:
