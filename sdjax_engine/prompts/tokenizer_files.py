@@ -55,6 +55,14 @@ def check_kind(file: Path) -> None:
     ]
     if unknown:
         raise UnreadableCheckpoint(f"{file} is no tokenizer of CLIP's or Qwen's kind, by its {unknown[0]}.")
+    check_added(content, file)
+
+
+def check_added(content: dict[str, Any], file: Path) -> None:
+    """Raise UnreadableCheckpoint where a tokenizer.json adds more tokens than any published one."""
+    added = content.get("added_tokens")
+    if isinstance(added, list) and len(added) > MOST_ADDED:
+        raise UnreadableCheckpoint(f"{file} has more than {MOST_ADDED} added tokens.")
 
 
 def _is_known_model(model: Any) -> bool:

@@ -18,7 +18,13 @@ from tokenizers import normalizers, pre_tokenizers
 
 from sdjax_engine.errors import UnreadableCheckpoint, cut, first_line
 from sdjax_engine.json_files import read_json
-from sdjax_engine.prompts.tokenizer_files import bare, read_tokenizer_settings, special_token, steps_of
+from sdjax_engine.prompts.tokenizer_files import (
+    bare,
+    check_added,
+    read_tokenizer_settings,
+    special_token,
+    steps_of,
+)
 
 END, PAD = "</s>", "<pad>"
 FILE = "tokenizer.json"
@@ -60,6 +66,7 @@ class UnigramTokenizer:
             raise UnreadableCheckpoint(f"{folder} holds no {FILE}.")
         content = read_json(file)
         check_unigram(content, file)
+        check_added(content, file)
         settings = read_tokenizer_settings(folder)
         end, pad = special_token(settings, "eos_token", END), special_token(settings, "pad_token", PAD)
         try:

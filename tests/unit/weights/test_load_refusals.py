@@ -65,6 +65,14 @@ def add_tokens(text: str) -> Callable[[Path], object]:
     return change
 
 
+def add_tokens_to_one_file(folder: Path) -> None:
+    file = folder / "tokenizer" / "tokenizer.json"
+    content = json.loads(file.read_text())
+    [one, *_] = content["added_tokens"]
+    content["added_tokens"] += [{**one, "content": f"<{each}>"} for each in range(20_000)]
+    file.write_text(json.dumps(content))
+
+
 def remove(path: str) -> Callable[[Path], None]:
     return lambda folder: (folder / path).unlink()
 
@@ -97,6 +105,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "too many added tokens": (
         add_tokens(json.dumps({f"<{each}>": each for each in range(20_000)})),
         ("more than 10000 added tokens",),
+    ),
+    "too many added tokens in one file": (
+        add_tokens_to_one_file,
+        ("tokenizer.json has more than 10000 added tokens",),
     ),
     "broken added tokens": (add_tokens('{"<a>": "many"}'), ("added tokens", "cannot be read")),
     "no weights": (remove(VAE_FILE), ("vae", "holds no diffusion_pytorch_model.safetensors")),
