@@ -6,7 +6,7 @@ A checkpoint is the bundled demo, a folder in the diffusers layout, one file, or
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,6 +77,7 @@ def find_source(
     revision: str | None = None,
     variant: str | None = None,
     weights: bool = True,
+    replaced: Collection[str] = (),
     safety_checker: bool = False,
     report: Report | None = None,
     hub: HubOptions = USUAL,
@@ -84,7 +85,8 @@ def find_source(
     """Return the local folder or file of a checkpoint, downloading missing files of a hub id.
 
     An existing path takes precedence over a hub id of the same name; `~` is expanded. Without `weights` only
-    configurations and tokenizers are downloaded. Raises UnreadableCheckpoint.
+    configurations and tokenizers are downloaded, and of what is `replaced`, "vae" or "denoiser", the
+    configuration alone. Raises UnreadableCheckpoint.
     """
     path = DEMO_FOLDER if source == DEMO else Path(source).expanduser()
     if path.exists():
@@ -98,6 +100,7 @@ def find_source(
         revision=revision,
         variant=variant,
         weights=weights,
+        replaced=replaced,
         safety_checker=safety_checker,
         report=report,
         hub=hub,

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def download(
     revision: str | None,
     variant: str | None,
     weights: bool = True,
+    replaced: Collection[str] = (),
     safety_checker: bool = False,
     report: Report | None = None,
     hub: HubOptions = USUAL,
@@ -61,12 +62,14 @@ def download(
     """Download the missing files into the hub's cache and return the snapshot's folder.
 
     Only configurations, tokenizer files and the wanted safetensors are fetched; a component without files of
-    `variant` is fetched without a variant. An interrupted download is resumed. Raises UnreadableCheckpoint.
+    `variant` is fetched without a variant. The networks that are `replaced`, "vae" or "denoiser", are left
+    out. An interrupted download is resumed. Raises UnreadableCheckpoint.
     """
     folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report, hub=hub)
     if not weights:
         return folder
-    wanted = [name for name in components_of(folder) if safety_checker or name != "safety_checker"]
+    left_out = {*replaced, *(() if safety_checker else ("safety_checker",))}
+    wanted = [name for role, name in components_of(folder) if left_out.isdisjoint((role, name))]
     patterns = [each for name in wanted for each in weight_patterns(name, variant)]
     if patterns:
         fetch(repo_id, patterns, revision=revision, report=report, hub=hub)
@@ -77,8 +80,11 @@ def download(
     return folder
 
 
-def components_of(folder: Path) -> list[str]:
-    """Return the networks that model_index.json names, none if it is invalid: the reader reports that."""
+def components_of(folder: Path) -> list[tuple[str, str]]:
+    """Return the networks that model_index.json names, as "denoiser" or their names, and by their names.
+
+    None if it is invalid: the reader reports that.
+    """
     try:
         index = read_json(folder / INDEX)
     except UnreadableCheckpoint:
@@ -87,7 +93,9 @@ def components_of(folder: Path) -> list[str]:
     family = pipelines().get(pipeline)
     known = family.classes(pipeline) if family else {}
     named = {name: value for name, value in index.items() if isinstance(value, list) and value}
-    return [name for name in (*known, "safety_checker") if name in named and named[name][-1] is not None]
+    roles = {family.adaptable[0]: "denoiser"} if family else {}
+    names = (name for name in (*known, "safety_checker") if name in named and named[name][-1] is not None)
+    return [(roles.get(name, name), name) for name in names]
 
 
 def fetch(

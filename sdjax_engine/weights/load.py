@@ -83,6 +83,7 @@ def load_checkpoint(
         source,
         revision=revision,
         variant=variant,
+        replaced=[name for name, file in (("vae", vae), ("denoiser", denoiser)) if file is not None],
         safety_checker=safety_checker,
         report=report,
         hub=hub,

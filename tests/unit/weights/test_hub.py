@@ -56,6 +56,7 @@ LARGE = 24 * 2**20
 CALLS: dict[str, dict[str, Any]] = {
     "plain": {"source": "someone/tiny"},
     "configurations": {"source": "someone/described", "weights": False},
+    "other networks": {"source": "someone/replaced", "replaced": ["vae", "denoiser"]},
     "other revision": {"source": "someone/tiny", "revision": "old"},
     "no such revision": {"source": "someone/tiny", "revision": "lost"},
     "variant": {"source": "someone/halves", "variant": "fp16"},
@@ -101,6 +102,7 @@ def visit(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
         "someone/decoder": Repository(revisions={"main": decoder}),
         "someone/tiny": Repository(revisions={"main": original, "old": old}),
         "someone/described": Repository(revisions={"main": original}),
+        "someone/replaced": Repository(revisions={"main": original}),
         "someone/halves": Repository(revisions={"main": with_variant(original, room / "halves")}),
         "someone/cut": Repository(revisions={"main": with_large_file(original, room / "large")}, cut={UNET}),
         "someone/mine": Repository(revisions={"main": original}, token="mine"),
@@ -183,6 +185,13 @@ def test_only_configurations_are_fetched_for_a_description(visit: Visit) -> None
 
     assert "unet/config.json" in files
     assert not any(name.endswith(".safetensors") for name in files)
+
+
+def test_of_networks_that_other_files_replace_only_the_configurations_are_fetched(visit: Visit) -> None:
+    files = files_of(visit.results["other networks"])
+
+    assert {"unet/config.json", "vae/config.json"} <= files
+    assert {name.split("/")[0] for name in files if name.endswith(".safetensors")} == {"text_encoder"}
 
 
 def test_revision_is_kept_apart_and_pickles_are_left_where_they_are(visit: Visit) -> None:
