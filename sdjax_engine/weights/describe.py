@@ -14,12 +14,12 @@ from sdjax_engine.weights.files import Report, find_source
 from sdjax_engine.weights.folder import (
     AUTOENCODER_NAME,
     facts_of,
+    family_in,
     models_in,
     read_autoencoder,
     read_config,
     read_index,
 )
-from sdjax_engine.weights.original.families import family_of
 from sdjax_engine.weights.original.single_file import own_scheduler, recognise, text_part
 
 
@@ -77,7 +77,8 @@ def describe_folder(
         if not (name == AUTOENCODER_NAME and vae is not None)
     }
     if vae is not None:
-        named = read_autoencoder(vae, family_of(pipeline), variant=variant, weights=False, report=report)
+        own = family_in(folder, pipeline)
+        named = read_autoencoder(vae, own, variant=variant, weights=False, report=report)
         configs[AUTOENCODER_NAME] = named.config
     return Described(
         name=Path(source).name or folder.name,

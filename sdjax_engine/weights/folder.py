@@ -38,7 +38,7 @@ def read_autoencoder(
     """Return the autoencoder called `source` for a checkpoint of this family.
 
     `source` is a folder or hub id of the reference's `AutoencoderKL`, or a .safetensors file, in the original
-    layout or with the folder's names. The scaling of a file without a configuration is the family's. Without
+    layout or with the folder's names. The scaling of a file without a configuration is `family`'s. Without
     `weights` only the configuration of a hub id is downloaded. Raises UnreadableCheckpoint.
     """
     path = Path(source).expanduser()
@@ -59,8 +59,16 @@ def read_autoencoder_file(file: Path, family: Family) -> Part:
             tensors = {
                 name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)
             }
-            return vae_part(file, tensors, scaling_factor=family.scaling_factor, sample_size=family.side)
+            return vae_part(file, tensors, family)
     raise UnreadableCheckpoint(f"{file} holds no autoencoder in the original layout: correct the key vae.")
+
+
+def family_in(folder: Path, pipeline: str) -> Family:
+    """Return the family of a folder's autoencoder, with the scaling that the folder's own one has."""
+    family, own = family_of(pipeline), folder / AUTOENCODER_NAME / CONFIG
+    config = read_json(own) if own.is_file() else {}
+    factors = {key: config[key] for key in ("scaling_factor", "shift_factor") if key in config}
+    return replace(family, **factors)
 
 
 def in_folder(folder: Path, *, variant: str | None, weights: bool) -> Part:
@@ -135,7 +143,7 @@ def read_folder(
     named = {}
     if vae is not None:
         del models[AUTOENCODER_NAME]
-        read = read_autoencoder(vae, family_of(pipeline), variant=variant, report=report)
+        read = read_autoencoder(vae, family_in(folder, pipeline), variant=variant, report=report)
         named = {AUTOENCODER_NAME: read}
     if denoiser is not None:
         name = family.adaptable[0]

@@ -46,12 +46,14 @@ class Family:
     """Checkpoints of one architecture.
 
     `heads` is the number of heads of every block; None means heads of 64 channels each. `side` is the side of
-    the training pictures, in pixels. `schedule` is the reference's schedule for this family.
+    the training pictures, in pixels. `schedule` is the reference's schedule for this family. The denoiser's
+    latents are the autoencoder's less `shift_factor`, times `scaling_factor`.
     """
 
     pipeline: str
     encoders: tuple[Encoder, ...]
     scaling_factor: float
+    shift_factor: float | None = None
     side: int
     schedule: dict[str, Any] = field(default_factory=dict)
     heads: int | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sdjax_engine.weights.networks import Part, infer_part
+from sdjax_engine.weights.original.families import Family
 from sdjax_engine.weights.tensors import Stored
 
 Tensors = Mapping[str, Stored]
@@ -31,11 +32,11 @@ IN_ATTENTION = re.compile(r"(encoder|decoder)\.mid\.attn_1\.(norm|q|k|v|proj_out
 GOING_UP = re.compile(r"decoder\.up\.(\d+)\.(block|upsample)\.(?:(\d+)\.)?")
 
 
-def vae_part(file: Path, tensors: Tensors, *, scaling_factor: float, sample_size: int) -> Part:
+def vae_part(file: Path, tensors: Tensors, family: Family) -> Part:
     """Return the autoencoder of these tensors of `file`; raises UnreadableCheckpoint."""
 
     def config(_: Tensors) -> dict[str, Any]:
-        return vae_config(tensors, scaling_factor=scaling_factor, sample_size=sample_size)
+        return vae_config(tensors, family)
 
     return infer_part(file, "AutoencoderKL", "vae", lambda: vae_names(tensors), config)
 
@@ -47,10 +48,10 @@ def vae_names(tensors: Tensors) -> dict[str, Stored]:
     return {vae_name(name, levels): stored for name, stored in used.items()}
 
 
-def vae_config(tensors: Tensors, *, scaling_factor: float, sample_size: int) -> dict[str, Any]:
+def vae_config(tensors: Tensors, family: Family) -> dict[str, Any]:
     """Return the config.json of an autoencoder; raises KeyError if the file has no autoencoder.
 
-    `scaling_factor` is an argument because no tensor shows it.
+    What no tensor shows is the family's.
     """
     levels = level_count(tensors)
     return {
@@ -68,8 +69,9 @@ def vae_config(tensors: Tensors, *, scaling_factor: float, sample_size: int) -> 
         "mid_block_add_attention": "encoder.mid.attn_1.q.weight" in tensors,
         "use_quant_conv": "quant_conv.weight" in tensors,
         "use_post_quant_conv": "post_quant_conv.weight" in tensors,
-        "scaling_factor": scaling_factor,
-        "sample_size": sample_size,
+        "scaling_factor": family.scaling_factor,
+        "shift_factor": family.shift_factor,
+        "sample_size": family.side,
     }
 
 

@@ -137,7 +137,7 @@ def recognise(
     elif beside.is_file():
         autoencoder = read_autoencoder_file(beside, family)
     else:
-        autoencoder = vae_part(file, own_vae, scaling_factor=family.scaling_factor, sample_size=family.side)
+        autoencoder = vae_part(file, own_vae, family)
     latent = int(autoencoder.config["latent_channels"])
     inpaints = channels_into(unet[INPUT]) == 2 * latent + MASK
     scheduler = own_scheduler(file) or scheduler_config_of(

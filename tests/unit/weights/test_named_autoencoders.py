@@ -11,9 +11,11 @@ import jax
 import numpy as np
 import pytest
 import torch
-from checkpoint_files import VAE, original_form, write_original
+from checkpoint_files import VAE, original_form, original_vae, write_original
 from checkpoints import make_tiny_checkpoint
 from safetensors.torch import load_file, save_file
+from z_image_files import VAE as OF_Z_IMAGE
+from z_image_files import make_tiny_z_image
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import Checkpoint, describe, load_checkpoint
@@ -101,6 +103,17 @@ def test_a_file_alone_has_the_scaling_of_the_checkpoints_family(other: Path, tmp
     ours = load_checkpoint(str(xl), vae=str(of_original_form(other, tmp_path)))
 
     assert ours.components["vae"].config["scaling_factor"] == 0.13025
+
+
+def test_a_file_alone_has_the_scaling_of_a_folder_whose_latents_are_shifted(tmp_path: Path) -> None:
+    z_image, file = make_tiny_z_image(tmp_path / "z_image"), tmp_path / "ae.safetensors"
+    wide = {"norm_num_groups": 32, "block_out_channels": [32] * 4}  # no file in this layout has other groups
+    save_file(original_vae(diffusers.AutoencoderKL(**OF_Z_IMAGE | wide).state_dict()), file)
+
+    ours = load_checkpoint(str(z_image), vae=str(file)).components["vae"].config
+
+    for key in ("scaling_factor", "shift_factor"):
+        assert ours[key] == OF_Z_IMAGE[key]
 
 
 @pytest.mark.parametrize(
