@@ -19,7 +19,7 @@ import os
 from pathlib import Path
 
 import torch
-from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import StableDiffusionPipeline
 from transformers import CLIPTokenizer
 
 from sdjax_engine.demo.drawing import Sprites
@@ -58,14 +58,14 @@ def main() -> None:
     tokenizer = text.write_tokenizer(workshop.folder / "tokenizer")
     encoder = text.schooled(tokenizer, workshop)
     encoder = layout.taught_places(encoder, vae, tokenizer, sprites, workshop)
-    teacher = denoiser.Teacher(vae, encoder, tokenizer, sprites, workshop)
+    teacher = denoiser.Teacher(vae, tokenizer, sprites, workshop)
 
-    def write_checkpoint(unet: UNet2DConditionModel, step: int) -> None:
+    def write_checkpoint(painter: denoiser.Painter, step: int) -> None:
         pipeline = StableDiffusionPipeline(
             vae=vae,
-            text_encoder=encoder,
+            text_encoder=painter.encoder,
             tokenizer=CLIPTokenizer.from_pretrained(workshop.folder / "tokenizer"),
-            unet=unet,
+            unet=painter.unet,
             scheduler=denoiser.build_scheduler(),
             safety_checker=None,
             feature_extractor=None,
@@ -74,9 +74,9 @@ def main() -> None:
         pipeline.save_pretrained(workshop.folder / "checkpoint")
         write_samples(pipeline, workshop.folder / "samples", step)
 
-    unet = denoiser.trained(teacher, workshop, on_look=write_checkpoint)
-    in_gold = denoiser.Teacher(vae, encoder, tokenizer, sprites, workshop, finish=lora.gold)
-    lora.write_lora(unet, in_gold, workshop, workshop.folder / "lora")
+    painter = denoiser.trained(encoder, teacher, workshop, on_look=write_checkpoint)
+    in_gold = denoiser.Teacher(vae, tokenizer, sprites, workshop, finish=lora.gold)
+    lora.write_lora(painter, in_gold, workshop, workshop.folder / "lora")
     classifier.write_classifier(sprites, workshop, workshop.folder / "classifier")
 
 

@@ -1,4 +1,4 @@
-"""Trains the demo checkpoint's UNet on latents of drawn scenes, with a fixed text encoder.
+"""Trains the demo checkpoint's UNet on latents of drawn scenes, and its text encoder with it.
 
 The UNet learns v-prediction on a linear noise schedule that ends at almost pure noise, so that plain grounds
 get their exact colour. A tenth of the pictures has an empty caption, for classifier-free guidance. Every
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import CLIPTextModel
 
 from sdjax_engine.demo.captions import caption
@@ -82,20 +82,31 @@ def emphasis(scene: Scene, size: Size) -> npt.NDArray[np.float32]:
     return np.where(things, THINGS_PART / part, (1 - THINGS_PART) / (1 - part)).astype(np.float32)
 
 
+class Painter(nn.Module):
+    """A text encoder and a UNet, which learn together."""
+
+    def __init__(self, encoder: CLIPTextModel, unet: UNet2DConditionModel) -> None:
+        super().__init__()
+        self.encoder, self.unet = encoder, unet
+
+    def forward(self, noised: Tensor, timesteps: Tensor, ids: Tensor) -> Tensor:
+        """Return the velocity of noised latents."""
+        return self.unet(noised, timesteps, self.encoder(input_ids=ids).last_hidden_state).sample
+
+
 class Teacher:
-    """Makes batches for a UNet, and its loss: the weighted mean squared error of the velocity."""
+    """Makes batches for a painter, and its loss: the weighted mean squared error of the velocity."""
 
     def __init__(
         self,
         vae: AutoencoderKL,
-        encoder: CLIPTextModel,
         tokenizer: Tokenizer,
         sprites: Sprites,
         workshop: Workshop,
         *,
         finish: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]] | None = None,
     ) -> None:
-        self._vae, self._encoder, self._tokenizer = vae, encoder, tokenizer
+        self._vae, self._tokenizer = vae, tokenizer
         self._sprites, self._workshop, self._finish = sprites, workshop, finish
         self._alphas = build_scheduler().alphas_cumprod.to(workshop.device)
 
@@ -112,13 +123,12 @@ class Teacher:
         weights = torch.from_numpy(np.stack([emphasis(scene, size) for scene in scenes]))
         return tensor_of(drawn), weights, token_ids(self._tokenizer, captions)
 
-    def loss(self, unet: UNet2DConditionModel, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(self, painter: Painter, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of one batch."""
         pixels, *others = batch
         weights, ids = (part.to(self._workshop.device, non_blocking=True) for part in others)
         with torch.no_grad(), self._workshop.autocast():
             mean = self._vae.encode(in_unit(pixels, self._workshop)).latent_dist.mean
-            encodings = self._encoder(input_ids=ids).last_hidden_state
         x_0 = (mean.float() * self._vae.config.scaling_factor).repeat(2, 1, 1, 1)
         timesteps = self._timesteps(len(x_0))
         alpha = self._alphas[timesteps].sqrt().view(-1, 1, 1, 1)
@@ -126,7 +136,7 @@ class Teacher:
         eps = torch.randn_like(x_0)
         noised = (alpha * x_0 + sigma * eps).to(memory_format=torch.channels_last)
         with self._workshop.autocast():
-            v = unet(noised, timesteps, encodings).sample
+            v = painter(noised, timesteps, ids)
         error = (v.float() - (alpha * eps - sigma * x_0)).square()
         return (weights.repeat(2, 1, 1)[:, None] * error).mean(), {"error": error.detach().mean()}
 
@@ -139,27 +149,36 @@ class Teacher:
 
 
 def trained(
-    teacher: Teacher, workshop: Workshop, *, on_look: Callable[[UNet2DConditionModel, int], None]
-) -> UNet2DConditionModel:
-    """Return the trained UNet; `on_look` gets the averaged network at intervals and at the end."""
-    unet = _told(teacher, routes.COURSE, workshop, build_unet(), pictures=0.3, told=1.0)
-    return _told(teacher, COURSE, workshop, unet, pictures=1.0, told=0.05, on_look=on_look)
+    encoder: CLIPTextModel,
+    teacher: Teacher,
+    workshop: Workshop,
+    *,
+    on_look: Callable[[Painter, int], None],
+) -> Painter:
+    """Return the trained networks; `on_look` gets their averages at intervals and at the end.
+
+    The text encoder stays as it is until the UNet knows where to look.
+    """
+    painter = Painter(encoder.requires_grad_(False), build_unet())
+    painter = _told(painter, teacher, routes.COURSE, workshop, pictures=0.3, told=1.0)
+    painter.requires_grad_(True)
+    return _told(painter, teacher, COURSE, workshop, pictures=1.0, told=0.05, on_look=on_look)
 
 
 def _told(
+    painter: Painter,
     teacher: Teacher,
     course: Course,
     workshop: Workshop,
-    unet: UNet2DConditionModel,
     *,
     pictures: float,
     told: float,
-    on_look: Callable[[UNet2DConditionModel, int], None] | None = None,
-) -> UNet2DConditionModel:
-    """Return a UNet that learnt pictures and, told, where to look; both parts of the loss have a weight."""
-    loss = routes.Routes(unet).added_to(teacher.loss, pictures=pictures, routes=told)
-    unet.to(memory_format=torch.channels_last)
-    learnt = taught(unet, course, workshop, make=teacher.make, loss=loss, on_look=on_look)
+    on_look: Callable[[Painter, int], None] | None = None,
+) -> Painter:
+    """Return a painter that learnt pictures and, told, where to look: the loss has both, weighted."""
+    loss = routes.Routes(painter.unet).added_to(teacher.loss, pictures=pictures, routes=told)
+    painter.unet.to(memory_format=torch.channels_last)
+    learnt = taught(painter, course, workshop, make=teacher.make, loss=loss, on_look=on_look)
     plain = build_unet()
-    plain.load_state_dict(learnt.state_dict())
-    return plain.to(workshop.device).eval()
+    plain.load_state_dict(learnt.unet.state_dict())
+    return Painter(learnt.encoder, plain).to(workshop.device).eval()

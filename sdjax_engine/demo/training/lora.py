@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import StableDiffusionPipeline
 from peft import LoraConfig
 from peft.utils import get_peft_model_state_dict
 from PIL import Image
 
-from sdjax_engine.demo.training.denoiser import Teacher
+from sdjax_engine.demo.training.denoiser import Painter, Teacher
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
 COURSE = Course(name="gold", part=0.04, pictures=16_000, batch=16, rate=1e-3, decay=0.99, weight_decay=0.0)
@@ -28,12 +28,15 @@ def gold(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.stack(shaded, -1).astype(np.uint8)
 
 
-def write_lora(unet: UNet2DConditionModel, teacher: Teacher, workshop: Workshop, folder: Path) -> None:
-    """Train the LoRA on a fixed UNet, whose pictures `teacher` draws in gold, and write its file."""
-    unet.requires_grad_(False)
+def write_lora(painter: Painter, teacher: Teacher, workshop: Workshop, folder: Path) -> None:
+    """Train the LoRA beside fixed networks, with pictures that `teacher` draws in gold; write its file."""
+    painter.requires_grad_(False)
     layers = ["to_q", "to_k", "to_v", "to_out.0", "conv1", "conv2"]
-    unet.add_adapter(LoraConfig(r=RANK, lora_alpha=RANK, target_modules=layers))
-    adapted = taught(unet, COURSE, workshop, make=teacher.make, loss=teacher.loss)
+    painter.unet.add_adapter(LoraConfig(r=RANK, lora_alpha=RANK, target_modules=layers))
+    adapted = taught(painter, COURSE, workshop, make=teacher.make, loss=teacher.loss)
     StableDiffusionPipeline.save_lora_weights(
-        folder, unet_lora_layers=get_peft_model_state_dict(adapted), weight_name=FILE, safe_serialization=True
+        folder,
+        unet_lora_layers=get_peft_model_state_dict(adapted.unet),
+        weight_name=FILE,
+        safe_serialization=True,
     )
