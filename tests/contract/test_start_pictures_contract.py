@@ -60,9 +60,10 @@ async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: 
 
 async def test_half_the_steps_move_the_queue_half_as_far(store: Store) -> None:
     whole = await store.jobs.enqueue(RECIPE, origin(1, user_id=1))
-    first = await store.jobs.enqueue(STARTED, origin(2, user_id=2))
-    second = await store.jobs.enqueue(STARTED, origin(3, user_id=2))
-    last = await store.jobs.enqueue(STARTED, origin(4, user_id=2))
+    half = recipe(init_image=PICTURE, strength=0.5)
+    first = await store.jobs.enqueue(half, origin(2, user_id=2))
+    second = await store.jobs.enqueue(half, origin(3, user_id=2))
+    last = await store.jobs.enqueue(half, origin(4, user_id=2))
     order = [job.id for job in await store.jobs.active()]
     assert order == [first.id, whole.id, second.id, last.id]
 

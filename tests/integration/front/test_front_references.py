@@ -21,6 +21,7 @@ from bot.sandbox.community import GUILD_ID
 from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 
 SIZES = ["128x128", "192x128", "384x256"]
@@ -74,6 +75,19 @@ async def test_sizes_are_suggested_of_the_model_that_takes_the_given_picture(
         for typed, size in (({}, "128x128"), ({"control_type": "edges"}, "192x128")):
             [choice] = await ravi.autocomplete("imagine", "size", "", prompt="x", **typed)
             assert choice["value"] == size
+
+
+async def test_a_reference_counts_against_quotas_of_cost_as_much_as_the_picture(
+    referred: Served, store: Store, ravi: Member
+) -> None:
+    quota, by = {"cost_per_hour": 2}, By(actor_id=1, guild_id=GUILD_ID)
+    await store.policies.put(PolicyScope.SERVER, GUILD_ID, quota, by)
+    both = {"reference": picture(), "reference_2": picture()}
+    told = await refusal(ravi, await ravi.imagine(prompt="a fox", size="128x128", **both))
+    assert "you have 2 here, 2 are left" in told
+    await asked(referred, ravi, "a fox", size="128x128", reference=picture())
+    told = await refusal(ravi, await ravi.imagine(prompt="a fox", size="128x128"))
+    assert "you have 2 here, 0 are left" in told
 
 
 async def test_each_mistake_with_references_is_one_sentence(

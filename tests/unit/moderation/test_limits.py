@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from recipes import RECIPE
@@ -135,6 +136,22 @@ def test_a_job_keeps_what_counts_later() -> None:
 def test_the_cost_of_a_picture_is_in_pictures_of_the_models_default() -> None:
     assert cost_of(RECIPE, OFFER) == pytest.approx(0.25)
     assert cost_of(replace(RECIPE, num_inference_steps=40), OFFER) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "times"),
+    [
+        ({"control_image": "aa/a.png"}, 1.4),
+        ({"reference": "aa/a.png"}, 2.0),
+        ({"reference": "aa/a.png", "reference_2": "bb/b.png"}, 3.0),
+        ({"image_prompt": "aa/a.png"}, 1.0),
+    ],
+)
+def test_given_pictures_cost_what_the_denoiser_needs_more(given: dict[str, Any], times: float) -> None:
+    second = SecondPass(width=256, height=256, strength=0.5, num_inference_steps=20)
+    for recipe in (RECIPE, replace(RECIPE, second_pass=second)):
+        plain = cost_of(recipe, OFFER)
+        assert cost_of(replace(recipe, **given), OFFER) == pytest.approx(times * plain)
 
 
 @pytest.mark.parametrize(("variants", "places"), [(1, 1), (8, 2), (9, 3)])
