@@ -19,7 +19,7 @@ from sdjax_engine.weights.companions import labels_at, load_preview_decoder
 from sdjax_engine.weights.controlnet import read_controlnet
 from sdjax_engine.weights.embeddings import read_embeddings
 from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
-from sdjax_engine.weights.image_prompt import read_image_prompt
+from sdjax_engine.weights.image_prompt import read_adapter, read_image_prompt
 from sdjax_engine.weights.load import in_host_memory, parts_of, read_contents
 from sdjax_engine.weights.networks import Part, check_tensors
 
@@ -107,9 +107,12 @@ def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | Non
 def image_prompt_of(spec: ModelSpec, denoiser: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, Part]:
     """Check the networks of image prompts that are on this machine, by their headers, and return them.
 
-    Raises UnreadableCheckpoint.
+    None are returned where the image encoder is on the hub. Raises UnreadableCheckpoint.
     """
-    if spec.image_prompt is None or local_path(spec.image_encoder or spec.image_prompt) is None:
+    if spec.image_prompt is None or local_path(spec.image_prompt) is None:
+        return {}
+    if spec.image_encoder is not None and local_path(spec.image_encoder) is None:
+        check_tensors(spec.image_prompt, read_adapter(spec.image_prompt, denoiser, dtype=dtype))
         return {}
     found = read_image_prompt(spec.image_prompt, spec.image_encoder, denoiser, dtype=dtype)
     check_tensors(spec.image_prompt, found)

@@ -89,6 +89,20 @@ def read_image_prompt(
     `encoder` is a folder, a hub id or a .safetensors file; None: the folder image_encoder beside the file.
     `denoiser` are the shapes of the denoiser's parameters. Raises UnreadableCheckpoint.
     """
+    file, parts = Path(source).expanduser(), read_adapter(source, denoiser, dtype=dtype)
+    named = encoder if encoder is not None else str(file.parent / BESIDE)
+    if encoder is None and not Path(named).is_dir():
+        raise UnreadableCheckpoint(
+            f"{file} needs its image encoder: put the folder {BESIDE} beside it, or name it with the key "
+            "image_encoder."
+        )
+    parts = {ENCODER: replace(read_encoder(named, report), dtype=DTYPES[dtype]), **parts}
+    check_encoder(file, named, parts)
+    return parts
+
+
+def read_adapter(source: str, denoiser: Shapes, *, dtype: str = "float32") -> dict[str, Part]:
+    """Return the networks of the adapter file `source` without its encoder, as `read_image_prompt` does."""
     file = Path(source).expanduser()
     layers = cross_attentions_of(denoiser)
     if not layers:
@@ -99,14 +113,7 @@ def read_image_prompt(
     check_kind(file, tensors)
     attentions = under(OF_ATTENTIONS, tensors)
     check_model(file, attentions, layers)
-    named = encoder if encoder is not None else str(file.parent / BESIDE)
-    if encoder is None and not Path(named).is_dir():
-        raise UnreadableCheckpoint(
-            f"{file} needs its image encoder: put the folder {BESIDE} beside it, or name it with the key "
-            "image_encoder."
-        )
     parts = {
-        ENCODER: read_encoder(named, report),
         PROJECTION: read_projection(file, under(OF_PROJECTION, tensors)),
         ATTENTIONS: Part(
             model=MAPS,
@@ -119,7 +126,6 @@ def read_image_prompt(
         ),
     }
     check_tokens(file, parts)
-    check_encoder(file, named, parts)
     return {name: replace(part, dtype=DTYPES[dtype]) for name, part in parts.items()}
 
 

@@ -18,6 +18,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.loaded import DENOISER
 from sdjax_engine.request import ControlType, Request
+from sdjax_engine.startup.model_check import check_model
 
 DEADLINE = 120
 PICTURE = file_of(np.kron(START, np.ones((2, 3, 1))))  # of another shape and size
@@ -147,6 +148,18 @@ def test_an_adapter_for_another_kind_of_model_is_refused_at_the_start(
     file = make_tiny_image_prompt(tmp_path, unet=wide)
     with pytest.raises(UnreadableCheckpoint, match="is an IP-Adapter for SDXL, and this model is one for"):
         Engine.open(config(checkpoint, file), report=str)
+
+
+@pytest.mark.parametrize(
+    "encoder", [None, "some/where"], ids=["an encoder beside it", "an encoder on the hub"]
+)
+def test_an_adapter_for_another_kind_of_model_is_refused_by_the_check_of_a_configuration(
+    encoder: str | None, checkpoint: Path, tmp_path: Path
+) -> None:
+    large = make_tiny_image_prompt(tmp_path, unet=UNET | {"cross_attention_dim": 48})
+    spec = dataclasses.replace(config(checkpoint, large).models[0], image_encoder=encoder)
+    with pytest.raises(UnreadableCheckpoint, match="is an IP-Adapter for"):
+        check_model(spec, dtype="float32", previews=False)
 
 
 def test_a_second_start_with_image_prompts_traces_and_compiles_nothing(
