@@ -24,7 +24,7 @@ from z_image_files import build_chat_tokenizer
 
 from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.families import flux2_klein
-from sdjax_engine.families.flux2_klein import latents
+from sdjax_engine.families.flux2_klein import Flux2Klein, latents
 from sdjax_engine.models import qwen3
 from sdjax_engine.prompts import chat
 from sdjax_engine.request import Offer, Request, Sampler
@@ -226,7 +226,7 @@ MISTAKES: dict[str, tuple[Any, str, Any]] = {
     "a layer too early": (qwen3, "SIDE_BY_SIDE", (8, 17, 26)),
     "attention to padding in the encoder": (flux2_klein, "encoded", without_mask),
     "no states of padding": (flux2_klein, "encoded", without_padding),
-    "a shift without the steps": (flux2_klein, "SCHEDULE", flux2_klein.SCHEDULE | {"mu": "linear"}),
+    "a shift without the steps": (Flux2Klein, "schedule", Flux2Klein.schedule | {"mu": "linear"}),
 }
 
 

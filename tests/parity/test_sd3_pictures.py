@@ -25,8 +25,7 @@ from pictures import LanePainter, Pixels, as_latents
 from sd3_files import build_unigram_tokenizer, make_tiny_sd3
 
 from sdjax_engine.denoising.noise import OF_START_PICTURE, fresh_noise, initial_noise
-from sdjax_engine.families import stable_diffusion_3
-from sdjax_engine.families.stable_diffusion_3 import text
+from sdjax_engine.families.stable_diffusion_3 import StableDiffusion3, text
 from sdjax_engine.models import sd3
 from sdjax_engine.prompts import Tokenizer, read_prompt, unigram
 from sdjax_engine.request import Offer, Request, Sampler
@@ -196,9 +195,9 @@ MISTAKES: dict[str, tuple[Any, str, Any]] = {
     "fewer tokens": (text, "LENGTH", 77),
     "fewer zeros without T5": (text, "LENGTH", 77),
     "a schedule shifted once": (
-        stable_diffusion_3,
-        "SCHEDULE",
-        stable_diffusion_3.SCHEDULE | {"ladder": "even"},
+        StableDiffusion3,
+        "schedule",
+        StableDiffusion3.schedule | {"ladder": "even"},
     ),
 }
 

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.families.chat_texts import ChatTexts
-from sdjax_engine.families.family import Guidance, Networks, Parts
+import jax
+
+from sdjax_engine.families.chat_texts import ChatTexts, Tokens
+from sdjax_engine.families.family import Conditioning, Guidance, Networks, Parts
 from sdjax_engine.families.flux2_klein import names
-from sdjax_engine.families.flux2_klein.denoiser import Flux2Denoiser, encoded
 from sdjax_engine.families.flux2_klein.latents import PACKED_LATENTS, PackedVae, latents_of
 from sdjax_engine.families.precision import Precisions
+from sdjax_engine.families.transformer import TransformerDenoiser, TransformerFamily
 from sdjax_engine.models.config import SIDE_BY_SIDE
 from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.request import MAX_REFERENCES, Offer
+from sdjax_engine.samplers import step
 
 TEXT_ENCODER, TRANSFORMER, VAE = "text_encoder", "transformer", "vae"
 CLASSES = {
@@ -24,28 +27,19 @@ CLASSES = {
 }
 TOKENIZERS = {"tokenizer": ("Qwen2Tokenizer", "Qwen2TokenizerFast")}
 SCHEDULE = {"ladder": "even", "mu": "empirical", "strength_rounds_up": True}
-SIDE = 1024  # pixels: the default of the reference's calls
 DISTILLED, BASE = (4, 1.0), (50, 4.0)
 """Steps and guidance."""
 
 
-class Flux2Klein:
+class Flux2Klein(TransformerFamily):
     """A transformer whose sequence is a picture, reference pictures, and a prompt with its padding."""
 
     pipelines = ("Flux2KleinPipeline", "Flux2KleinInpaintPipeline")
-    optional = frozenset[str]()
     adaptable = (TRANSFORMER,)
     foreign_names = names
-
-    def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of each network; all pipelines have the same."""
-        del pipeline
-        return CLASSES
-
-    def tokenizers(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of the tokenizer."""
-        del pipeline
-        return TOKENIZERS
+    component_classes = CLASSES
+    tokenizer_classes = TOKENIZERS
+    schedule = SCHEDULE
 
     def read_tokenizer(self, folder: Path) -> ChatTokenizer:
         """Return the language model's tokenizer; raises UnreadableCheckpoint."""
@@ -66,26 +60,6 @@ class Flux2Klein:
             "the tokenizer has more words than the text encoder": tokenizer.size > encoder["vocab_size"],
         }
         yield from (sentence for sentence, is_so in sentences.items() if is_so)
-
-    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-        """Return the size of the reference's calls: no configuration has one."""
-        del configs
-        return SIDE, SIDE
-
-    def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
-        """Return 0: the language model skips no layers."""
-        del configs
-        return 0
-
-    def usual_layer(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
-        """Return 1: there is no CLIP whose layers other tools count."""
-        del configs
-        return 1
-
-    def corrections(self, pipeline: str) -> Mapping[str, Any]:
-        """Return what the pipelines decide about the schedule."""
-        del pipeline
-        return SCHEDULE
 
     def defaults(
         self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
@@ -108,7 +82,9 @@ class Flux2Klein:
                 encoded=encoded,
                 reads_negative=False,
             ),
-            denoiser=Flux2Denoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
+            denoiser=TransformerDenoiser(
+                component=TRANSFORMER, blueprint=transformer.blueprint, evaluate=evaluate
+            ),
             autoencoder=PackedVae(component=VAE, network=Precisions.of(vae)),
             latents=latents_of(vae.config),
             guidance=Guidance(by_negative=not is_distilled(parts.index)),
@@ -119,3 +95,16 @@ class Flux2Klein:
 def is_distilled(index: Mapping[str, Any]) -> bool:
     """Whether a checkpoint paints in few steps without guidance, whatever the scale."""
     return bool(index.get("is_distilled", False))
+
+
+def encoded(encoder: Any, tokens: Tokens) -> jax.Array:
+    """*Traced:* return the encoding of one text, (1, LENGTH, 3 · width). Its padding counts too."""
+    states: jax.Array = encoder(tokens.ids, tokens.lengths)
+    return states
+
+
+def evaluate(transformer: Any, sample: jax.Array, table: jax.Array, conditioning: Conditioning) -> jax.Array:
+    """*Traced:* return noise less picture of every row."""
+    prompt, references = conditioning
+    m: jax.Array = transformer(sample, step.timestep(table), prompt, references)
+    return m

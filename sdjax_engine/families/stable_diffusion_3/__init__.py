@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.family import Conditioning, Guidance, Networks, Parts
 from sdjax_engine.families.shifted_vae import ShiftedVae
 from sdjax_engine.families.stable_diffusion_3 import names
-from sdjax_engine.families.stable_diffusion_3.denoiser import SD3Denoiser
 from sdjax_engine.families.stable_diffusion_3.latents import latents_of
 from sdjax_engine.families.stable_diffusion_3.text import TripleTexts
+from sdjax_engine.families.transformer import TransformerDenoiser, TransformerFamily
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.prompts.unigram import UnigramTokenizer
 from sdjax_engine.request import MAX_CLIP_SKIP, Offer
+from sdjax_engine.samplers import step
 
 CLIP, T5 = ("text_encoder", "text_encoder_2"), "text_encoder_3"
 TRANSFORMER, VAE = "transformer", "vae"
@@ -31,12 +34,11 @@ TOKENIZERS = {
     T5_TOKENIZER: ("T5Tokenizer", "T5TokenizerFast"),
 }
 SCHEDULE = {"mu": "linear", "strength_rounds_up": True}
-SIDE = 1024  # pixels: what all published checkpoints were trained at
 STEPS, GUIDANCE = 28, 7.0
 """The defaults of the reference's calls."""
 
 
-class StableDiffusion3:
+class StableDiffusion3(TransformerFamily):
     """A transformer of two streams, a picture's and a prompt's."""
 
     pipelines = (
@@ -47,16 +49,9 @@ class StableDiffusion3:
     optional = frozenset({T5, T5_TOKENIZER})
     adaptable = (TRANSFORMER, *CLIP)
     foreign_names = names
-
-    def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of each network; all pipelines have the same."""
-        del pipeline
-        return CLASSES
-
-    def tokenizers(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of each tokenizer."""
-        del pipeline
-        return TOKENIZERS
+    component_classes = CLASSES
+    tokenizer_classes = TOKENIZERS
+    schedule = SCHEDULE
 
     def read_tokenizer(self, folder: Path) -> Tokenizer | UnigramTokenizer:
         """Return CLIP's tokenizer or T5's; raises UnreadableCheckpoint."""
@@ -102,11 +97,6 @@ class StableDiffusion3:
         }
         yield from (sentence for sentence, is_so in sentences.items() if is_so)
 
-    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-        """Return the size of all published checkpoints."""
-        del configs
-        return SIDE, SIDE
-
     def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
         """Return the most layers that CLIP's encoders may skip: the output of the first layer is left."""
         layers = min(int(configs[name]["num_hidden_layers"]) for name in CLIP)
@@ -116,11 +106,6 @@ class StableDiffusion3:
         """Return 2: the encoding is that of CLIP's last layer but one."""
         del configs
         return 2
-
-    def corrections(self, pipeline: str) -> Mapping[str, Any]:
-        """Return what the pipelines decide about the schedule."""
-        del pipeline
-        return SCHEDULE
 
     def defaults(
         self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
@@ -152,8 +137,16 @@ class StableDiffusion3:
                 most_skipped=self.most_skipped({name: each.config for name, each in encoders.items()}),
                 known_words=parts.known_words,
             ),
-            denoiser=SD3Denoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
+            denoiser=TransformerDenoiser(
+                component=TRANSFORMER, blueprint=transformer.blueprint, evaluate=evaluate
+            ),
             autoencoder=ShiftedVae.of(VAE, vae),
             latents=latents,
             guidance=Guidance(),
         )
+
+
+def evaluate(transformer: Any, sample: jax.Array, table: jax.Array, conditioning: Conditioning) -> jax.Array:
+    """*Traced:* return noise less picture of every row."""
+    m: jax.Array = transformer(sample, step.timestep(table), conditioning.of_texts)
+    return m

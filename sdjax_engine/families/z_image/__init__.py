@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from sdjax_engine.families.chat_texts import ChatTexts
-from sdjax_engine.families.family import Guidance, Networks, Parts
+from sdjax_engine.families.family import Conditioning, Guidance, Networks, Parts
 from sdjax_engine.families.shifted_vae import ShiftedVae
+from sdjax_engine.families.transformer import TransformerDenoiser, TransformerFamily
 from sdjax_engine.families.z_image import names
-from sdjax_engine.families.z_image.denoiser import ZImageDenoiser
 from sdjax_engine.families.z_image.latents import latents_of
 from sdjax_engine.families.z_image.text import encoded
 from sdjax_engine.prompts.chat import ChatTokenizer
 from sdjax_engine.request import Offer
+from sdjax_engine.samplers import step
 
 TEXT_ENCODER, TRANSFORMER, VAE = "text_encoder", "transformer", "vae"
 CLASSES = {
@@ -24,30 +27,23 @@ CLASSES = {
 }
 TOKENIZERS = {"tokenizer": ("Qwen2Tokenizer", "Qwen2TokenizerFast")}
 SCHEDULE = {"ladder": "even", "mu": "linear", "strength_rounds_up": True}
-SIDE = 1024  # pixels: the default of the reference's calls
+TIMESTEPS = 1000
+"""Timesteps of σ = 1, whatever the schedule says: the reference's pipeline divides by this number."""
 TURBO_SHIFT = 3.0
 """The largest shift of the schedule of the distilled checkpoint, which nothing else tells apart."""
 TURBO, BASE = (8, 0.0), (50, 5.0)
 """Steps and guidance."""
 
 
-class ZImage:
+class ZImage(TransformerFamily):
     """A transformer whose sequence is a picture and its caption."""
 
     pipelines = ("ZImagePipeline", "ZImageImg2ImgPipeline", "ZImageInpaintPipeline")
-    optional = frozenset[str]()
     adaptable = (TRANSFORMER,)
     foreign_names = names
-
-    def classes(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of each network; all pipelines have the same."""
-        del pipeline
-        return CLASSES
-
-    def tokenizers(self, pipeline: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the classes of the tokenizer."""
-        del pipeline
-        return TOKENIZERS
+    component_classes = CLASSES
+    tokenizer_classes = TOKENIZERS
+    schedule = SCHEDULE
 
     def read_tokenizer(self, folder: Path) -> ChatTokenizer:
         """Return the language model's tokenizer; raises UnreadableCheckpoint."""
@@ -67,26 +63,6 @@ class ZImage:
             "the tokenizer has more words than the text encoder": tokenizer.size > encoder["vocab_size"],
         }
         yield from (sentence for sentence, is_so in sentences.items() if is_so)
-
-    def native_size(self, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-        """Return the size of the reference's calls: no configuration has one."""
-        del configs
-        return SIDE, SIDE
-
-    def most_skipped(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
-        """Return 0: the language model skips no layers."""
-        del configs
-        return 0
-
-    def usual_layer(self, configs: Mapping[str, Mapping[str, Any]]) -> int:
-        """Return 1: there is no CLIP whose layers other tools count."""
-        del configs
-        return 1
-
-    def corrections(self, pipeline: str) -> Mapping[str, Any]:
-        """Return what the pipelines decide about the schedule."""
-        del pipeline
-        return SCHEDULE
 
     def defaults(
         self, pipeline: str, index: Mapping[str, Any], scheduler_config: Mapping[str, Any]
@@ -108,9 +84,18 @@ class ZImage:
                 known_words=parts.known_words,
                 encoded=encoded,
             ),
-            denoiser=ZImageDenoiser(component=TRANSFORMER, blueprint=transformer.blueprint),
+            denoiser=TransformerDenoiser(
+                component=TRANSFORMER, blueprint=transformer.blueprint, evaluate=evaluate
+            ),
             autoencoder=ShiftedVae.of(VAE, vae),
             latents=latents_of(vae.config),
             # The reference adds the scale times the difference to the prompt's output, others replace it.
             guidance=Guidance(added=1.0),
         )
+
+
+def evaluate(transformer: Any, sample: jax.Array, table: jax.Array, conditioning: Conditioning) -> jax.Array:
+    """*Traced:* return noise less picture of every row: the network predicts the opposite, from 1 - σ."""
+    times = (TIMESTEPS - step.timestep(table)) / TIMESTEPS
+    m: jax.Array = -transformer(sample, times, conditioning.of_texts)
+    return m
