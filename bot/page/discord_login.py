@@ -14,7 +14,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from bot.page.discord_api import Account, DiscordApi
-from bot.page.guard import Guard
+from bot.page.guard import Guard, back
 
 BACK = "/discord/back"
 STATE_SECONDS = 600.0
@@ -52,7 +52,7 @@ class DiscordLogin:
         if len(self._states) >= MOST_STATES:
             del self._states[next(iter(self._states))]
         self._states[state] = self._clock() + STATE_SECONDS
-        answer = web.Response(status=303, headers={"Location": address})
+        answer = back(address)
         # Discord leads back from its own site, so the cookie cannot be strict.
         self._guard.set_cookie(request, answer, COOKIE, state, max_age=int(STATE_SECONDS), samesite="Lax")
         return answer

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from bot.page.guard import Guard
+from bot.page.guard import Guard, back
 from bot.store.operations.logins import Login, Logins
 
 MOST_CHARACTERS = 100  # of a secret
@@ -55,7 +55,7 @@ class Entrance:
         secret = await self._logins.enter(link) if possible else None
         if secret is None:
             return None
-        answer = web.Response(status=303, headers={"Location": "/"})
+        answer = back("/")
         self._guard.set_cookie(request, answer, COOKIE, secret)
         return answer
 
@@ -66,7 +66,7 @@ class Entrance:
     async def leave(self, request: web.Request, *, everywhere: bool) -> web.Response:
         """End the session of a request, or all of its person."""
         await self._logins.leave(self._secret(request), everywhere=everywhere)
-        answer = web.Response(status=303, headers={"Location": "/"})
+        answer = back("/")
         self._guard.set_cookie(request, answer, COOKIE, "", max_age=0)
         return answer
 

@@ -109,7 +109,7 @@ async def form_of(request: web.Request) -> MultiDictProxy[Field]:
 
 
 def back(path: str) -> web.Response:
-    """Return an answer that leads the browser to a path of ours."""
+    """Return an answer that leads the browser to a path of ours, or to another address."""
     return web.Response(status=303, headers={"Location": path})
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
-from PIL import Image
 
+from bot.delivery.pictures import thumbnail
 from bot.domain.errors import BotError, MissingArtifact, ResultsUnavailable, UserMistake
 from bot.domain.jobs import ImageRecord, Job, Showing
 from bot.domain.levels import Level
@@ -33,7 +33,6 @@ from bot.store.rows.jobs import every_value
 ON_A_PAGE = 24
 MOST_WORDS, MOST_DIGITS = 200, 10  # characters, digits of a seed
 SMALL_SIDE = 320  # pixels
-QUALITY = 80
 MOST_THREADS = 2
 WHOSE = ("whose", "person", "server", "channel")
 SAID = (*WHOSE, "words", "model", "seed", "since", "until", "level", "starred", "after")
@@ -239,16 +238,9 @@ class Pictures:
             raise web.HTTPNotFound from None
         if "small" not in request.query:
             return web.Response(body=data, content_type="image/png")
-        return web.Response(body=await self._threads.run(small, data), content_type="image/webp")
-
-
-def small(data: bytes) -> bytes:
-    """Return a picture as WebP with sides of at most SMALL_SIDE pixels."""
-    with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
-        picture.thumbnail((SMALL_SIDE, SMALL_SIDE))
-        small = io.BytesIO()
-        picture.convert("RGB").save(small, "WEBP", quality=QUALITY, method=2)
-    return small.getvalue()
+        return web.Response(
+            body=await self._threads.run(thumbnail, data, side=SMALL_SIDE), content_type="image/webp"
+        )
 
 
 def marks_of(request: web.Request) -> list[Mark]:

@@ -23,13 +23,8 @@ MOST_JOBS = 50
 async def read(house: House, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the first MOST_JOBS active requests in fair order, of one person, server or model if asked."""
     kind, model = query.get("state", ""), query.get("model", "")
-    wanted = Wanted(
-        kind=kind,
-        user_id=number_of(query.get("person", "")),
-        guild_id=number_of(query.get("server", "")),
-        model=model,
-        public="public" in query,
-    )
+    person, server = number_of(query.get("person", "")), number_of(query.get("server", ""))
+    wanted = Wanted(kind=kind, user_id=person, guild_id=server, model=model, public="public" in query)
     jobs = await house.store.queue.listed(wanted, limit=MOST_JOBS + 1)
     models = {model_and_size(job.lane)[0] for job in jobs} | ({model} if model else set())
     return {
