@@ -288,7 +288,6 @@ class Life:
         claims = self.store.review_claims
         await claims.claim(waiting[0].id, BY)
         await claims.claim_next(BY, after=waiting[0].id)
-        await claims.release(waiting[0].id, BY)
         await claims.urgent_server()
         await claims.record(SERVER, PERSON)
         due = await messages.claim("front", limit=4)

@@ -66,11 +66,6 @@ class ReviewClaims(Verbs):
                     return claimed
         return None
 
-    async def release(self, review_id: int, by: By) -> None:
-        """End the claim of a person."""
-        mine = (reviews.c.id == review_id) & (reviews.c.claimed_by == by.actor_id)
-        await self._write(sa.update(reviews).where(mine).values(claimed_by=None, claimed_until=None))
-
     async def urgent_server(self) -> int | None:
         """Return the server of the review that ends first; None where nothing waits."""
         look = sa.select(reviews.c.guild_id).where(waits()).order_by(reviews.c.due_at).limit(1)
