@@ -57,7 +57,10 @@ def test_the_example_names_every_key() -> None:
     keys = "|".join(CHECKPOINT_DEFAULTS)
     example = EXAMPLE.read_text(encoding="utf-8")
     document = tomllib.loads(re.sub(rf"^# ({keys}) =", r"\1 =", example, flags=re.MULTILINE))
-    assert Config.parse(document) == Config()
+    [model] = document["models"]
+    others = {key: value for key, value in model.items() if key not in CHECKPOINT_DEFAULTS}
+    assert Config.parse(document | {"models": [others]}) == Config()
+    assert Config.parse(document).models[0].model_fields_set >= CHECKPOINT_DEFAULTS
     assert document.keys() == Config.model_fields.keys()
     assert document["models"][0].keys() == ModelConfig.model_fields.keys()
     for name, section in dict(Config()).items():

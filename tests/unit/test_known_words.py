@@ -65,7 +65,8 @@ def test_the_list_that_is_packed_with_a_training_has_all_words_of_its_captions(t
 
 def test_the_demos_checkpoint_names_its_words_and_damaged_lists_are_refused(tmp_path: Path) -> None:
     known = read_known_words(DEMO_FOLDER)
-    assert unknown_words("a large red heart left of two blue stars, on a cyan background", known) == ("two",)
+    prompt = "a large red heart riding a blue star, on a cyan background"
+    assert unknown_words(prompt, known) == ("riding",)
     assert read_known_words(tmp_path) == frozenset()
     (tmp_path / KNOWN_WORDS).write_text(json.dumps({"words": ["red"], "also": []}))
     with pytest.raises(UnreadableCheckpoint, match="does not list words by language"):
