@@ -25,7 +25,7 @@ from bot.config import ModelConfig
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import Finding, check
-from sdjax_engine.demo.drawing import Pixels, Size, Sprites, draw
+from sdjax_engine.demo.drawing import Pixels, Sprites, draw
 from sdjax_engine.demo.objects import LANGUAGES, Language
 from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene
 from sdjax_engine.engine import Engine
@@ -72,9 +72,9 @@ def held_out_scenes(count: int, seed: int, *, shapes: bool) -> list[Scene]:
     return list(scenes)
 
 
-def painted(prompts: list[str], offer: Offer, options: argparse.Namespace) -> list[Pixels]:
+def painted(engine: Engine, prompts: list[str], offer: Offer, options: argparse.Namespace) -> list[Pixels]:
     """Paint every prompt, each with its own seed."""
-    width, height = size_of(options, offer)
+    width, height = offer.sizes[0]
     requests = [
         Request(
             prompt=prompt,
@@ -94,21 +94,11 @@ def painted(prompts: list[str], offer: Offer, options: argparse.Namespace) -> li
         f"{width}x{height}, {shown.sampler}, {shown.num_inference_steps} steps, "
         f"guidance {shown.guidance_scale}"
     )
-    config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),))
-    with Engine.open(config, report=print) as engine:
-        engine.wait_until_ready()
-        start = time.perf_counter()
-        pictures = [future.result().pixels for future in [engine.submit(request) for request in requests]]
-        print(f"{(time.perf_counter() - start) / len(prompts):.3f} s a picture")
+    start, worked = time.perf_counter(), time.process_time()
+    pictures = [future.result().pixels for future in [engine.submit(request) for request in requests]]
+    each = (time.perf_counter() - start) / len(prompts)
+    print(f"{each:.3f} s a picture, {(time.process_time() - worked) / len(prompts):.3f} s of a core")
     return pictures
-
-
-def size_of(options: argparse.Namespace, offer: Offer) -> Size:
-    """Return the size of the pictures: the option's, else the offer's first."""
-    if options.size:
-        width, height = map(int, options.size.split("x"))
-        return width, height
-    return offer.sizes[0]
 
 
 def judged(scenes: list[Scene], pictures: list[Pixels], sprites: Sprites) -> list[Judged]:
@@ -186,15 +176,17 @@ def main() -> None:
         parser.error("--sprites is needed: only --kind shapes can be judged without the objects' pictures")
     print_conditions("jax", "jaxlib", "flax")
     scenes = held_out_scenes(options.captions, options.seed, shapes=options.kind == "shapes")
-    sizes = {"sizes": (options.size,)} if options.size else {}
-    offer = ModelConfig(**sizes).offer
+    offer = ModelConfig(sizes=(options.size or ModelConfig().sizes[0],)).offer
     sprites = Sprites(options.sprites)
-    for language in [each for each in LANGUAGES if each in options.languages.split(",")]:
-        pictures = painted([caption(scene, language) for scene in scenes], offer, options)
-        done = judged(scenes, pictures, sprites)
-        print_table(language, done)
-        if options.card and language == "en":
-            write_card(options.card, done)
+    config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),))
+    with Engine.open(config, report=print) as engine:
+        engine.wait_until_ready()
+        for language in [each for each in LANGUAGES if each in options.languages.split(",")]:
+            pictures = painted(engine, [caption(scene, language) for scene in scenes], offer, options)
+            done = judged(scenes, pictures, sprites)
+            print_table(language, done)
+            if options.card and language == "en":
+                write_card(options.card, done)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@ The demo's checkpoint knows every word here. After a change of the checkpoint, c
 
 from __future__ import annotations
 
-SIZE, LARGER = "128x128", "160x160"
+from bot.config import ModelConfig
+
+_SIZES = ModelConfig().sizes
+SIZE, LARGER = _SIZES[0], _SIZES[-1] if len(_SIZES) > 1 else "160x160"
 """The size of all pictures, and of the enlarged one."""
 
 PAIR = "a red heart left of a blue star"

@@ -149,7 +149,7 @@ async def test_several_pictures_are_a_grid_and_failed_ones_are_counted(served: S
     await paint(served, job.id, fail=1)
     message = await with_picture(mina)
     grid = PIL.Image.open(io.BytesIO(await mina.attachment_bytes(message)))
-    assert grid.size == (2 * 128, 128)
+    assert grid.size == (2 * job.recipe.width, job.recipe.height)
     assert message["attachments"][0]["filename"] == f"{job.id}-grid.png"
     assert "1 of 3 pictures failed." in text_of(message)
 
