@@ -22,6 +22,7 @@ from sdjax_engine.request import Lora
 
 RED = (255, 0, 0)
 TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"], "guidance_scale": 2.2}]})
+ONE_SIZE = Config.parse({"models": [{"sizes": ["128x128"]}]})
 NOT_KEPT = "\nThe picture is not kept: send it again with /imagine."
 
 
@@ -131,7 +132,7 @@ async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one
     async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
         _, message = await finished(served, ravi, "a boat")
         await until(partial(is_delivered, store))  # else the next front sends the result again, as it offers
-    async with serving(sandbox, store, artifacts, Config()):
+    async with serving(sandbox, store, artifacts, ONE_SIZE):
         told = await refusal(ravi, await ravi.press(message, "Enlarge"))
         assert told == "demo paints no larger picture of this shape."
         await ravi.message_of(await ravi.press(message, "Vary"))

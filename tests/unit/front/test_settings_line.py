@@ -10,9 +10,8 @@ import discord
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from recipes import RECIPE, recipe
+from recipes import MODEL, RECIPE, recipe
 
-from bot.config import Config
 from bot.domain.errors import UserMistake
 from bot.front.answers.modals import MAX_INPUT, settings_field
 from bot.front.recipes.options import Asked, parse, parse_loras, parse_second_pass, together
@@ -32,7 +31,7 @@ from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, ControlType, Lora, Sampler, SecondPass
 
 ENGLISH = Texts.for_locale("en")
-OFFER = Config().models[0].offer
+OFFER = MODEL.offer
 FULL = recipe(
     sampler=Sampler.DPMPP_2M_KARRAS,
     variants=4,
