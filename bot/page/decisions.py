@@ -101,13 +101,16 @@ class Decisions:
         return f"/wall/{review.id}"
 
     async def picture(self, request: web.Request, viewer: Viewer) -> web.Response:
-        """Return a picture that a case is about, or that was given for it; raises HTTPNotFound."""
+        """Return a picture that a case is about, by its index, or one given for it, by its field.
+
+        Raises HTTPNotFound.
+        """
         try:
             review = await self._review(request, viewer)
             case = await self._house.store.review_messages.case(review.id, review.guild_id)
             names = {str(image.index): file_in_question(image, review.kind) for image in tiles(case)}
             names |= given_in(case)
-            return await self._pictures.file(request, names.get(request.match_info["which"]))
+            return await self._pictures.file(request, names.get(request.match_info["index"]))
         except (UserMistake, MissingArtifact, ResultsUnavailable):
             raise web.HTTPNotFound from None
 

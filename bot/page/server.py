@@ -189,7 +189,7 @@ class _Pages:
             _change("/rules/remove", right, self._remove_rule),
             Route(path="/blocked/{name}", right=right, answer=self._blocked_picture),
             _change("/blocked/{name}/remove", right, self._unblock),
-            Route(path=f"{case}/pictures/{{which}}", right=right, answer=decisions.picture),
+            Route(path=f"{case}/pictures/{{index}}", right=right, answer=decisions.picture),
             _change("/wall/next", right, decisions.next),
             _change(f"{case}/claim", right, decisions.act(decisions.claim)),
             _change(f"{case}/decide", right, decisions.act(decisions.decide)),
