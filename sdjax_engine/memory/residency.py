@@ -52,7 +52,7 @@ class Owner:
 
 PINNED = "pinned_host"
 KEPT_FREE = 0.06  # of a device's memory: for gaps between arrays, and for memory that is not counted
-OLD_SHARE_OF_MEAN = 0.5  # how much of the moving mean of a move's speed remains after another
+OLD_SHARE = 0.5  # of the seconds and bytes of earlier moves, which remains after another
 HOST_SHARE = 0.75  # of the host's memory that evicted models may take
 
 
@@ -264,7 +264,7 @@ class Residency:
         self._most = most
         self._models: dict[str, ModelParameters] = {}
         self._moved: list[ParameterGroup] = []
-        self._seconds_per_byte: float | None = None  # of moves
+        self._move_sums = (0.0, 0.0)  # seconds of moves and their bytes, of which older ones fade
         self._clock = clock
 
     @property
@@ -446,14 +446,22 @@ class Residency:
         for group in arrived:
             group.wait()
         if arrived:
-            new = (self._clock() - since) / max(1, sum(group.size for group in moves))
-            before = new if self._seconds_per_byte is None else self._seconds_per_byte
-            self._seconds_per_byte = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * new
+            seconds, size = self._move_sums
+            self._move_sums = (
+                OLD_SHARE * seconds + self._clock() - since,
+                OLD_SHARE * size + sum(group.size for group in moves),
+            )
+
+    @property
+    def _seconds_per_byte(self) -> float:
+        """Seconds of moves by their bytes: a small move, which may wait for other work, says little."""
+        seconds, size = self._move_sums
+        return seconds / size if size else 0.0
 
     def move_seconds(self, name: str, *groups: str) -> float:
         """How long loading these groups takes; 0 where they are resident, and before the first move."""
         size = sum(each.size for each in self._models[name].of(groups) if not each.resident)
-        return size * (self._seconds_per_byte or 0.0)
+        return size * self._seconds_per_byte
 
     def turn_seconds(self, name: str, group: str, other: str) -> float:
         """How long loading a group takes, and the `other` again where it makes room; 0 if it is resident."""
@@ -461,7 +469,7 @@ class Residency:
         if one.resident:
             return 0.0
         size = one.size if self._ledger.fit((one.key, displaced.key)) else one.size + displaced.size
-        return size * (self._seconds_per_byte or 0.0)
+        return size * self._seconds_per_byte
 
     def lines(self) -> list[str]:
         """Return the lines for the start-up: none where there is room for everything."""

@@ -21,7 +21,7 @@ def parameters(*sizes: int) -> dict[str, dict[str, np.ndarray]]:
     return {name: {"weights": np.zeros(size, np.uint8)} for name, size in zip(names, sizes, strict=False)}
 
 
-def test_the_speed_of_moves_is_a_moving_mean_and_counts_for_what_is_away() -> None:
+def test_the_speed_of_moves_is_that_of_late_ones_most_and_counts_for_what_is_away() -> None:
     times = iter([2.0, 4.0])
     residency = Residency(devices.mesh_over(jax.devices()[:1]), 16, clock=lambda: next(times))
     for name in ("first", "second"):
@@ -36,7 +36,18 @@ def test_the_speed_of_moves_is_a_moving_mean_and_counts_for_what_is_away() -> No
     assert residency.move_seconds("second") == 0.0
     residency.finish_moves([first], since=0.0)
     residency.finish_moves([first], since=0.0)
-    assert (residency.move_seconds("second"), residency.move_seconds("first")) == (3.0, 0.0)
+    assert (residency.move_seconds("second"), residency.move_seconds("first")) == ((2.0 / 2 + 4.0) / 1.5, 0.0)
+
+
+def test_a_small_move_that_takes_long_makes_no_large_one_seem_longer_than_both() -> None:
+    times = iter([14.0, 10.0])
+    residency = Residency(devices.mesh_over(jax.devices()[:1]), 1402, clock=lambda: next(times))
+    for name in ("first", "second"):
+        residency.adopt(name, parameters(1400, 2))
+    for group in ("denoiser", "texts"):
+        residency.bring("second", group)
+        residency.finish_moves(residency.take_moves(), since=0.0)
+    assert residency.move_seconds("first") < 14.0 + 2 * 10.0
 
 
 def test_a_group_that_makes_another_leave_costs_both_moves() -> None:
