@@ -53,6 +53,7 @@ MODULES_OF_BACKEND = (
     "sdjax_engine.models.layers",
     "sdjax_engine.model.loaded",
 )
+TRACED = "traced"
 CHECKPOINT = "{} or a folder; +int8 after it: INT8 weights; @64 at the end: pictures of 64 pixels"
 
 
@@ -78,10 +79,24 @@ PICTURES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Results:
+    """Stands for a program that is not compiled: the shapes of its results."""
+
+    out_info: Any
+
+    def memory_analysis(self) -> None:
+        """Return None: no compiler has planned its memory."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordingCompiler(Compiler):
-    """A compiler that keeps each program and its specification, and the names that a row asks for."""
+    """A compiler that keeps each program and its specification, and the names that a row asks for.
 
+    With `only` it compiles the programs with one of these words in their names, and traces the others.
+    """
+
+    only: Collection[str] = ()
     made: dict[str, tuple[ProgramSpec, Any, float]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
 
@@ -94,11 +109,19 @@ class RecordingCompiler(Compiler):
         """Compile a program; if each device has its own, only that of the first device."""
         started = time.perf_counter()
         alone = spec.alone_on(mesh_over([spec.mesh.devices.flat[0]])) if spec.apart else spec
-        verb, [program] = self._made_on([alone])
-        self.made[spec.name] = spec, program, time.perf_counter() - started
+        verb, program = self._compiled_or_traced(alone)
+        if verb != TRACED:
+            self.made[spec.name] = spec, program, time.perf_counter() - started
         if not spec.apart or spec.mesh.devices.size == 1:
             return verb, program
         return verb, PerDevice([program] * spec.mesh.devices.size, spec.mesh)
+
+    def _compiled_or_traced(self, spec: ProgramSpec) -> tuple[str, Any]:
+        """Compile a program, or find the shapes of its results alone."""
+        if self.only and not any(f" {word}" in spec.name for word in self.only):
+            return TRACED, Results(out_info=spec.lowered().out_info)
+        verb, [program] = self._made_on([spec])
+        return verb, program
 
     def of_row(self) -> list[tuple[ProgramSpec, Any, float]]:
         """Return the programs that were asked for since the last call."""
@@ -129,7 +152,7 @@ def compile_rows(options: argparse.Namespace, figures: Figures) -> list[Row]:
             continue
         backend = backend_of(target, mesh)
         for checkpoint in options.checkpoint:
-            compiler = RecordingCompiler(mesh=mesh, report=partial(tell, name))
+            compiler = RecordingCompiler(mesh=mesh, report=partial(tell, name), only=options.only or ())
             for seats in options.seats:
                 rows.append(compiled(options, target, compiler, backend, checkpoint, seats))
                 figures.add(rows[-1])
