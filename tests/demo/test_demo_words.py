@@ -20,10 +20,10 @@ async def test_words_that_the_model_does_not_know_are_named_with_a_link_to_those
         await page.goto(f"{demo.address}/#wei/general")
         welcome = page.locator("#welcome")
         await expect(welcome).to_contain_text("paints only these words. Yuna reads Korean")
-        await page.get_by_role("textbox", name="Command box").fill("/imagine a red star on a bicycle")
+        await page.get_by_role("textbox", name="Command box").fill("/imagine a red star on a cathedral")
         await page.keyboard.press("Enter")
         answer = page.get_by_role("article").last
-        await expect(answer).to_contain_text("模型 demo 不认识 bicycle。", timeout=PATIENCE)
+        await expect(answer).to_contain_text("模型 demo 不认识 cathedral。", timeout=PATIENCE)
         address = await answer.get_by_role("link", name="它认识的词").get_attribute("href")
         assert address == await welcome.get_by_role("link", name="these words").get_attribute("href")
         await page.goto(str(address))
