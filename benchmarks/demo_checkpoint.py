@@ -25,7 +25,7 @@ from bot.config import ModelConfig
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import Finding, check
-from sdjax_engine.demo.drawing import Pixels, Sprites, draw
+from sdjax_engine.demo.drawing import Pixels, Size, Sprites, draw
 from sdjax_engine.demo.objects import LANGUAGES, Language
 from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene
 from sdjax_engine.engine import Engine
@@ -101,16 +101,21 @@ def painted(engine: Engine, prompts: list[str], offer: Offer, options: argparse.
     return pictures
 
 
-def judged(scenes: list[Scene], pictures: list[Pixels], sprites: Sprites) -> list[Judged]:
-    """Check every painted picture, and the drawn one."""
+def drawn_and_checked(scenes: list[Scene], sprites: Sprites, size: Size) -> list[tuple[Pixels, Finding]]:
+    """Draw every scene, and check the drawn picture."""
     rng = np.random.default_rng(0)
-    done = []
-    for scene, picture in zip(scenes, pictures, strict=True):
-        height, width = picture.shape[:2]
-        drawn = np.asarray(draw(scene, sprites, rng, size=(width, height)))
-        found, bound = check(picture, scene, sprites), check(drawn, scene, sprites)
-        done.append(Judged(scene=scene, painted=picture, drawn=drawn, found=found, bound=bound))
-    return done
+    drawn = [np.asarray(draw(scene, sprites, rng, size=size)) for scene in scenes]
+    return [(picture, check(picture, scene, sprites)) for picture, scene in zip(drawn, scenes, strict=True)]
+
+
+def judged(
+    scenes: list[Scene], pictures: list[Pixels], bounds: list[tuple[Pixels, Finding]], sprites: Sprites
+) -> list[Judged]:
+    """Check every painted picture; `bounds` are the drawn ones."""
+    return [
+        Judged(scene=scene, painted=picture, drawn=drawn, found=check(picture, scene, sprites), bound=bound)
+        for scene, picture, (drawn, bound) in zip(scenes, pictures, bounds, strict=True)
+    ]
 
 
 KINDS: dict[str, Callable[[Scene], bool]] = {
@@ -178,12 +183,13 @@ def main() -> None:
     scenes = held_out_scenes(options.captions, options.seed, shapes=options.kind == "shapes")
     offer = ModelConfig(sizes=(options.size or ModelConfig().sizes[0],)).offer
     sprites = Sprites(options.sprites)
+    bounds = drawn_and_checked(scenes, sprites, offer.sizes[0])
     config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),))
     with Engine.open(config, report=print) as engine:
         engine.wait_until_ready()
         for language in [each for each in LANGUAGES if each in options.languages.split(",")]:
             pictures = painted(engine, [caption(scene, language) for scene in scenes], offer, options)
-            done = judged(scenes, pictures, sprites)
+            done = judged(scenes, pictures, bounds, sprites)
             print_table(language, done)
             if options.card and language == "en":
                 write_card(options.card, done)
