@@ -38,6 +38,13 @@ FLUX2_MAPS = re.compile(
     r"(single_)?transformer_blocks\.\d+\."
     r"(attn\.(to_(q|k|v|out|out\.0|add_out|qkv_mlp_proj)|add_[qkv]_proj)|ff(_context)?\.linear_(in|out))\.weight"
 )
+SD3_MAPS = re.compile(
+    r"transformer_blocks\.\d+\."
+    r"(attn2?\.to_(q|k|v|out\.0)|attn\.(add_[qkv]_proj|to_add_out)|ff(_context)?\.net\.(0\.proj|2))\.weight"
+)
+T5_MAPS = re.compile(
+    r"encoder\.block\.\d+\.layer\.\d\.(SelfAttention\.[qkvo]|DenseReluDense\.w(i_[01]|o))\.weight"
+)
 OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
 OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
 
@@ -114,12 +121,13 @@ KINDS: Mapping[str, Kind] = {
         settle=settle_flux2_vae_config,
         today=without("bn.num_batches_tracked"),
     ),
-    "SD3Transformer2DModel": Kind(module="sd3", settle=settle_sd3_config),
+    "SD3Transformer2DModel": Kind(module="sd3", settle=settle_sd3_config, int8=SD3_MAPS),
     "T5EncoderModel": Kind(
         module="t5",
         settle=settle_t5_config,
         # Files have the words' vectors under one of these names, or under both.
         today=lambda name, _config: name.replace("encoder.embed_tokens.", "shared.", 1),
+        int8=T5_MAPS,
     ),
     "ControlNetModel": Kind(module="controlnet", settle=settle_controlnet_config),
     "ControlNetUnionModel": Kind(module="controlnet", settle=settle_controlnet_union_config),

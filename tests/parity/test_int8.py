@@ -1,7 +1,7 @@
 """INT8 weights against the same networks with the rounded weights, and with the weights themselves.
 
-The networks are those of Z-Image and FLUX.2 klein, read from files. The differences are parts of the largest
-value of the result.
+The networks are those of Z-Image, FLUX.2 klein and SD 3.5, read from files. The differences are parts of the
+largest value of the result.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from flux2_klein_files import make_tiny_flux2_klein
 from networks import Array, noise
+from sd3_files import make_tiny_sd3
 from z_image_files import make_tiny_z_image
 
 from sdjax_engine.models.layers import Linear
@@ -30,11 +31,11 @@ OF_ROUNDED = 1e-5
 """The most that a result may differ from that of the rounded weights in float32."""
 MORE_IN_BFLOAT16 = 1.5
 """How many times as much as without INT8 a result in bfloat16 may differ from that in float32."""
-OF_TRUE = {"Z-Image": 2e-2, "FLUX.2 klein": 0.15}
+OF_TRUE = {"Z-Image": 2e-2, "FLUX.2 klein": 0.15, "SD 3.5": 6e-2}
 """The most that it may differ from that of the weights: klein's text encoder has 27 random layers."""
 LENGTH = 64
 COUNTED = np.array([33], np.int32)
-MAKE = {"Z-Image": make_tiny_z_image, "FLUX.2 klein": make_tiny_flux2_klein}
+MAKE = {"Z-Image": make_tiny_z_image, "FLUX.2 klein": make_tiny_flux2_klein, "SD 3.5": make_tiny_sd3}
 Results = Mapping[str, Array]
 """The states of a text, and a prediction for it."""
 
@@ -74,19 +75,23 @@ def rounded(arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Arra
 
 def computed(checkpoint: Checkpoint, arrays: Mapping[str, Mapping[str, Any]]) -> Results:
     """Return the states of a text, and what the transformer predicts with them."""
-    encoder, transformer = (checkpoint.components[name] for name in ("text_encoder", "transformer"))
+    texts = max(name for name in checkpoint.components if name.startswith("text_encoder"))  # T5 is the third
+    encoder, transformer = (checkpoint.components[name] for name in (texts, "transformer"))
     channels = transformer.config["in_channels"]
     ids = np.random.default_rng(2).integers(0, encoder.config["vocab_size"], (1, LENGTH)).astype(np.int32)
 
     def compute(arrays: Mapping[str, Any]) -> dict[str, jax.Array]:
         encode, predict = (
-            checkpoint.components[name].module(arrays[name]) for name in ("text_encoder", "transformer")
+            checkpoint.components[name].module(arrays[name]) for name in (texts, "transformer")
         )
         sample, time = jnp.asarray(noise(1, 6, 8, channels)), jnp.array([0.4], jnp.float32)
         if checkpoint.pipeline.startswith("Flux2"):
             states = encode(ids, COUNTED)
             return {"states": states, "prediction": predict(sample, 1000 * time, predict.read(states))}
         states = encode(ids)
+        if checkpoint.pipeline.startswith("StableDiffusion3"):
+            prompt = predict.read(states, jnp.asarray(noise(1, transformer.config["pooled_projection_dim"])))
+            return {"states": states, "prediction": predict(sample, 1000 * time, prompt)}
         return {"states": states, "prediction": predict(sample, time, predict.read(states, COUNTED))}
 
     return {name: np.asarray(each, np.float32) for name, each in jax.jit(compute)(arrays).items()}
