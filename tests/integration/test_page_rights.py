@@ -481,7 +481,7 @@ TABLE = {
     "GET /pictures/{job}/{index}": (LOGGED_IN, OPERATIONS),
     "GET /wall": (IN_SERVER, {"operator"}),
     "GET /wall/{review}": (IN_SERVER, {"operator"}),
-    "GET /wall/{review}/pictures/{which}": (IN_SERVER, {"operator"}),
+    "GET /wall/{review}/pictures/{index}": (IN_SERVER, {"operator"}),
     "POST /wall/next": (IN_SERVER, {"operator"}),
     "POST /wall/{review}/claim": (IN_SERVER, {"operator"}),
     "POST /wall/{review}/decide": (IN_SERVER, {"operator"}),
@@ -552,8 +552,7 @@ async def filled(place: Place, path: str, number: int, guild_id: int) -> str:
         return path.replace("{name}", name_of(BLOCKED + number))
     if path == "/rules/remove":
         await place.store.prompt_rules.put(PromptRule(name="knives", terms=("knife",)), by)
-    found = path.replace("{job}", job_id).replace("{index}", "0").replace("{which}", "0")
-    found = found.replace("{name}", "page.css")
+    found = path.replace("{job}", job_id).replace("{index}", "0").replace("{name}", "page.css")
     if "{message}" in path:
         found = found.replace("{message}", str(await due_message(place, job_id)))
     if held:
