@@ -101,10 +101,7 @@ class Decisions:
         return f"/wall/{review.id}"
 
     async def picture(self, request: web.Request, viewer: Viewer) -> web.Response:
-        """Return a picture that a case is about, by its index, or one given for it, by its field.
-
-        Raises HTTPNotFound.
-        """
+        """Return a picture of a case by its index, or one given for it by its field; raises HTTPNotFound."""
         try:
             review = await self._review(request, viewer)
             case = await self._house.store.review_messages.case(review.id, review.guild_id)

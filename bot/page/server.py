@@ -391,9 +391,8 @@ class _Pages:
         return await self._pictures.archive(request, query, again)
 
     async def _drain(self, request: web.Request, viewer: Viewer) -> web.Response:
-        form = await form_of(request)
+        form, by = await form_of(request), viewer.by(EVERYWHERE)
         drained = form.get("drained") == "yes"
-        by = viewer.by(EVERYWHERE)
         await self._house.store.workers.drain(str(form.get("worker", "")), by, drained=drained)
         return back("/workers")
 
