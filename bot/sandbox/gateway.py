@@ -108,6 +108,7 @@ class Gateway:
             await self._converse(socket, connection)
         finally:
             self._connections.discard(connection)
+            self._core.rates.forget_refusals()  # the process may be dead, and its successor knows none
             for session in self._sessions.values():
                 if session.connection is connection:
                     session.connection = None

@@ -69,6 +69,11 @@ class Rates:
                 )
         return self._take(bucket)
 
+    def forget_refusals(self) -> None:
+        """Excuse requests before the time of an earlier 429: whoever was told of it may be gone."""
+        for bucket in (self._everywhere, *self._buckets.values()):
+            bucket.refused_at = None
+
     def _take(self, bucket: _Bucket) -> Verdict:
         now = self._clock()
         if now >= bucket.resets_at:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from message_bodies import EPHEMERAL, V2, button, row, text, v2
 from sandbox_tools import ART, CHANNEL_IDS, MESSAGES, FakeClock, MakeMember, Raw
+from serving import until
 
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.objects import IS_SPOILER
@@ -227,6 +228,26 @@ async def test_a_bucket_reports_its_remaining_requests_and_refuses_more(
         assert "before Retry-After was over" in timed.violations[0]
         clock.advance(1)
         assert (await bot.call("POST", MESSAGES, {"content": "in time"})).status == 200
+
+
+async def test_a_process_that_died_told_its_successor_of_no_refusal(timed: Sandbox, clock: FakeClock) -> None:
+    async with Raw(timed) as bot:
+        line = await bot.identify()
+        await line.event("READY")
+        answers = [await bot.call("POST", MESSAGES, {"content": str(number)}) for number in range(6)]
+        assert (answers[-1].status, timed.shards) == (429, {(0, 1)})
+
+    async def gone() -> bool:
+        return not timed.shards
+
+    await until(gone)
+    async with Raw(timed) as successor:
+        clock.advance(2)
+        assert (await successor.call("POST", MESSAGES, {"content": "unknowing"})).status == 429
+        assert timed.violations == []
+        clock.advance(2)
+        assert (await successor.call("POST", MESSAGES, {"content": "knowing"})).status == 429
+        assert "before Retry-After was over" in timed.violations[0]
 
 
 async def test_the_global_limit_is_fifty_requests_a_second(timed: Sandbox) -> None:
