@@ -76,6 +76,7 @@ PICTURES = {
     "sdxl-turbo": Picture(size=512, steps=4, guided=False),
     "z-image": Picture(size=1024, steps=8, guided=False),
     "flux2-klein": Picture(size=1024, steps=4, guided=False),
+    "sd35-medium": Picture(size=1024, steps=28),
 }
 
 

@@ -23,6 +23,7 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need, sizes_of
 from sdjax_engine.memory.residency import Owner, Residency
 from sdjax_engine.prompts.chat import ChatTokenizer
+from sdjax_engine.prompts.unigram import UnigramTokenizer
 from sdjax_engine.request import Int8
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, Contents, check_together
 from sdjax_engine.weights.folder import read_folder
@@ -80,6 +81,33 @@ FLUX2_KLEIN = {
     "transformer": ("Flux2Transformer2DModel", KLEIN),
     "vae": ("AutoencoderKLFlux2", {}),
 }
+CLIP_L = XL_PARTS["text_encoder"][2] | {
+    "architectures": ["CLIPTextModelWithProjection"],
+    "projection_dim": 768,
+}
+SD3_MEDIUM = {
+    "num_layers": 24,
+    "num_attention_heads": 24,
+    "caption_projection_dim": 1536,
+    "pos_embed_max_size": 384,
+    "dual_attention_layers": list(range(13)),
+    "qk_norm": "rms_norm",
+}
+T5_XXL = {
+    "d_model": 4096,
+    "d_ff": 10240,
+    "num_heads": 64,
+    "num_layers": 24,
+    "feed_forward_proj": "gated-gelu",
+}
+SD_35 = {
+    "text_encoder": ("CLIPTextModelWithProjection", CLIP_L),
+    "text_encoder_2": ("CLIPTextModelWithProjection", XL_PARTS["text_encoder_2"][2]),
+    "text_encoder_3": ("T5EncoderModel", T5_XXL),
+    "transformer": ("SD3Transformer2DModel", SD3_MEDIUM),
+    "vae": ("AutoencoderKL", Z_IMAGE_VAE | {"scaling_factor": 1.5305, "shift_factor": 0.0609}),
+}
+UNREAD = tokenizers_library.Tokenizer(BPE())
 FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
 
 
@@ -106,9 +134,11 @@ def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
             return Z_IMAGE, "ZImagePipeline"
         case "flux2-klein":
             return FLUX2_KLEIN, "Flux2KleinPipeline"
+        case "sd35-medium":
+            return SD_35, "StableDiffusion3Pipeline"
     raise SystemExit(
         f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl, sdxl-turbo, "
-        "z-image, flux2-klein."
+        "z-image, flux2-klein, sd35-medium."
     )
 
 
@@ -122,9 +152,13 @@ def contents_of(name: str) -> Contents:
         part: Part(model=model, config=settle_config(model, config, origin=part), stored={}, origin=part)
         for part, (model, config) in parts.items()
     }
-    tokenizers: tuple[Any, ...] = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
+    clips = sum(model.startswith("CLIP") for model, _ in parts.values())
+    tokenizers: tuple[Any, ...] = like.tokenizers * clips
+    if name == "sd35-medium":
+        tokenizers = (*tokenizers, UnigramTokenizer(size=1, end_id=0, pad_id=0, pieces=UNREAD))
+        like = replace(like, scheduler_config=FLOW)
     if name in {"z-image", "flux2-klein"}:
-        tokenizers = (ChatTokenizer(size=1, pad_id=0, bpe=tokenizers_library.Tokenizer(BPE())),)
+        tokenizers = (ChatTokenizer(size=1, pad_id=0, bpe=UNREAD),)
         like = replace(like, scheduler_config=FLOW, index={"is_distilled": True})
     contents = replace(
         like,
