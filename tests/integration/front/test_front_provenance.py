@@ -139,7 +139,8 @@ async def test_the_manifest_of_a_given_picture_goes_with_it_into_the_result(
     signed, plain = signing.signed(file.getvalue()), file.getvalue()
     nets = {"canny": {"source": "nets/canny", "types": ["edges"]}}
     model = {"references": 1, "controlnets": nets, "image_prompt": "adapter.safetensors"}
-    config = Config.parse({"models": [model]})
+    limits = {"files_per_minute": 0}  # what slow decoding costs the sender is not looked at here
+    config = Config.parse({"models": [model], "limits": limits})
     cases = (
         ("boats", "image", signed, ["parentOf"]),
         ("foxes", "reference", signed, ["inputTo"]),
