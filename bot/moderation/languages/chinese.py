@@ -39,7 +39,7 @@ def words(text: str) -> list[str]:
     """
     if not has_cjk(text):
         return []
-    codes = codes_of(_APART.sub(lambda found: "".join(filter(str.isalnum, found[0])), text))
+    codes = codes_of(_APART.sub(lambda found: "".join(filter(has_cjk, found[0])), text))
     kinds = kinds_of(codes)
     ends = kinds & ENDS_CLAUSE != 0
     codes = np.where(ends, np.uint32(ord("\n")), codes)

@@ -53,6 +53,18 @@ def test_a_sign_between_all_letters_hides_no_term(term: str, sign: str) -> None:
     assert matches(sign.join(term), [term]), sign.join(term)
 
 
+@given(
+    st.text(alphabet="血㐀\U0002ebe1\U0002ebf0\U00031350\U0003ffff", min_size=2, max_size=4),
+    st.sampled_from("，:·"),
+)
+def test_chinese_characters_that_unicode_has_late_or_not_yet_are_terms_as_others(
+    term: str, sign: str
+) -> None:
+    apart = sign.join(term)
+    assert all(matches(text, [own]) for text in (term, apart) for own in (term, apart))
+    assert not matches("一只猫", [apart])
+
+
 @given(WORDS.filter(str.isalpha), st.integers(1, 3))
 def test_spaces_between_all_letters_hide_no_term(term: str, width: int) -> None:
     assert matches((" " * width).join(term), [term])
