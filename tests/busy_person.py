@@ -28,7 +28,7 @@ from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Plan
 from sdjax_engine.request import PromptFacts
 
-PERSON, OTHER, HERE, ART, SESSION = 424_242_424_242, 777, 21, 31, 32
+PERSON, OTHER, HERE, ART, SESSION = 424_242_424_242, 535_353_535_353, 21, 31, 32
 NAME, WORD = "Uxmaliana", "quokka"
 """The person's name, and a word that is in each text that the person has written, or that is about them."""
 HASH = 0xF00F_1234_5678_9ABC
