@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from sdjax_engine.demo.training.muon import MuonAndAdamW
+
 SAVE_SECONDS = 180.0
 LOOK_SECONDS = 1200.0
 HURRIED_SECONDS = 60.0
@@ -60,7 +62,8 @@ class Workshop:
 class Course:
     """The length and the rates of a stage; `pictures` are counted over all batches.
 
-    `part` is the stage's part of the time of a training whose time is given.
+    `part` is the stage's part of the time of a training whose time is given. With `muon`, the hidden matrices
+    learn by Muon.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Course:
     rate: float
     decay: float = 0.999
     weight_decay: float = 1e-3
+    muon: bool = False
 
 
 class _Steps(Dataset[Any]):
@@ -109,7 +113,11 @@ def taught(
     size = course.batch * workshop.batch_factor
     rate = course.rate * workshop.batch_factor**0.25
     trained = [each for each in module.parameters() if each.requires_grad]
-    optimiser = torch.optim.AdamW(trained, lr=rate, betas=(0.9, 0.99), weight_decay=course.weight_decay)
+    optimiser: torch.optim.Optimizer | MuonAndAdamW
+    if course.muon:
+        optimiser = MuonAndAdamW(module, lr=rate, weight_decay=course.weight_decay)
+    else:
+        optimiser = torch.optim.AdamW(trained, lr=rate, betas=(0.9, 0.99), weight_decay=course.weight_decay)
     state = _State(workshop.folder / f"{course.name}.state.pt", module, average, optimiser)
     first, spent = state.load()
     torch.manual_seed(first)
@@ -194,7 +202,7 @@ class _State:
     file: Path
     module: nn.Module
     average: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: torch.optim.Optimizer | MuonAndAdamW
 
     def save(self, step: int, spent: float) -> None:
         parts = (self.module, self.average, self.optimiser)
