@@ -83,7 +83,7 @@ class Place:
         self._shorter, self._style, self._sprites = min(width, height), scene.style, sprites
         self._painted, self._thing = Image.fromarray(pixels), placed.thing
         self._radius = placed.radius * self._shorter
-        self._middle = (placed.place[0] * width, placed.place[1] * height)
+        self._middle = placed.middle((width, height))
         self._behind = self._cut(Image.fromarray(ground(scene.ground, (width, height))), (0.0, 0.0))
 
     @property
@@ -176,7 +176,8 @@ def _ground_is_right(pixels: Pixels, scene: Scene) -> bool:
     y, x = np.mgrid[:height, :width] + 0.5
     free = np.ones((height, width), bool)
     for placed in scene.placed:
-        distance = np.hypot(x - placed.place[0] * width, y - placed.place[1] * height)
+        across, down = placed.middle((width, height))
+        distance = np.hypot(x - across, y - down)
         free &= distance > (1.45 * placed.radius + 0.02) * min(width, height)
     if not free.any():
         return True

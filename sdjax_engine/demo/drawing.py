@@ -22,11 +22,11 @@ from sdjax_engine.demo.silhouettes import silhouette
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]
 
-SIDE = 192
+SIDE = 160
 """Side of a square picture, in pixels."""
-SIZES: tuple[Size, ...] = ((192, 192), (240, 160), (160, 240))
-"""Width and height of the pictures that the training draws, in three shapes of about one area."""
-LARGER: Size = (288, 288)
+SIZES: tuple[Size, ...] = ((160, 160), (240, 160), (160, 240))
+"""Width and height of the pictures that the training draws; each has the square one in its middle."""
+LARGER: Size = (256, 256)
 
 
 class Sprites:
@@ -92,7 +92,7 @@ def draw(
     size: Size = (SIDE, SIDE),
     finish: Callable[[Pixels], Pixels] | None = None,
 ) -> Image.Image:
-    """Paint the scene; with `rng`, places and sizes vary a little, as in the training.
+    """Paint the scene; with `rng`, places and sizes vary a little, as the autoencoder learns them.
 
     `finish` changes the pixels last, for a style that only a LoRA knows.
     """
@@ -100,7 +100,7 @@ def draw(
     for placed in scene.placed:
         dx, dy, growth = (0.0, 0.0, 1.0) if rng is None else _jitter(rng)
         sprite = sprites.of(placed.thing, placed.radius * growth * min(size))
-        x, y = ((at + by) * side for at, by, side in zip(placed.place, (dx, dy), size, strict=True))
+        x, y = (at + by * min(size) for at, by in zip(placed.middle(size), (dx, dy), strict=True))
         picture.paste(sprite, (round(x - sprite.width / 2), round(y - sprite.height / 2)), sprite)
     pixels = STYLES[scene.style](np.asarray(picture), min(size))
     return Image.fromarray(finish(pixels) if finish else pixels)

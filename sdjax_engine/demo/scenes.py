@@ -64,11 +64,19 @@ class Thing:
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A thing at its centre (x, y), in parts of the picture's sides, with its radius, of the shorter side."""
+    """A thing at its centre (x, y), with its radius, in parts of the square in the middle of the picture."""
 
     thing: Thing
     place: tuple[float, float]
     radius: float
+
+    def middle(self, size: tuple[int, int]) -> tuple[float, float]:
+        """Return the centre in a picture of (width, height), in the same units.
+
+        A longer picture has the square one in its middle, and more ground.
+        """
+        across, down = ((at - 0.5) * min(size) + side / 2 for at, side in zip(self.place, size, strict=True))
+        return across, down
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The demo checkpoint's `AutoencoderKL`: 192×192×3 to 24×24×4 and back.
+"""The demo checkpoint's `AutoencoderKL`: 160×160×3 to 20×20×4 and back.
 
 The autoencoder begins as means of 8×8 pixels (`autoencoder_start`). Its loss is the L1 error of the details,
 which the means do not have, a quarter of that of the means, the L1 error of the picture's differences
@@ -23,7 +23,7 @@ from sdjax_engine.demo.training.autoencoder_start import start_as_means
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
 COURSE = Course(
-    name="autoencoder", part=0.12, pictures=40_000, batch=16, rate=2e-4, decay=0.998, weight_decay=1e-4
+    name="autoencoder", part=0.15, pictures=31_000, batch=16, rate=4e-4, decay=0.995, weight_decay=1e-4
 )
 KL_WEIGHT, EDGE_WEIGHT, MEANS_WEIGHT = 1e-4, 0.5, 0.25
 FACTOR = 8
