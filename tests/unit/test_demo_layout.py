@@ -11,7 +11,9 @@ from transformers import CLIPTextConfig, CLIPTextModel
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.objects import LANGUAGES
 from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
-from sdjax_engine.demo.training.layout import FIRST, GRID, LAYERS, cells_of, deepened
+from sdjax_engine.demo.training.denoiser import build_unet
+from sdjax_engine.demo.training.layout import FIRST, GRID, LAYERS, Reader, cells_of, deepened
+from sdjax_engine.demo.training.routes import HANDED, Routes, hand_contents
 from sdjax_engine.demo.training.text import LENGTH, WIDTH, labels_of, token_ids, write_tokenizer
 
 
@@ -54,3 +56,33 @@ def test_no_caption_reaches_the_tokens_that_hold_the_cells(tmp_path: Path) -> No
     rng = np.random.default_rng(3)
     captions = [caption(sample_scene(rng), language, rng) for language in LANGUAGES for _ in range(500)]
     assert (token_ids(tokenizer, captions)[:, FIRST:] == tokenizer.end_id).all()
+
+
+def test_each_place_is_handed_what_the_token_of_its_cell_says_of_it() -> None:
+    torch.manual_seed(0)
+    config = CLIPTextConfig(
+        vocab_size=50,
+        hidden_size=WIDTH,
+        intermediate_size=WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=6,
+        bos_token_id=0,
+    )
+    reader = Reader(CLIPTextModel(config), channels=4).eval()
+    unet = build_unet()
+    hand_contents(unet, reader)
+    Routes(unet, given=True)
+    attention = unet.get_submodule(f"{HANDED}.transformer_blocks.0.attn2")
+    said = torch.randn(1, LENGTH, WIDTH)
+    said[:, 0] = reader.first_token()
+    latents = torch.zeros(1, 4, 20, 20)
+    with torch.no_grad():
+        unet(latents, 10, said)
+        seen = attention(torch.zeros(1, 400, 64), encoder_hidden_states=said)
+        contents = reader.content(said[:, FIRST:]) - reader.content.bias
+    directions = attention.to_out[0].weight[:, :4]
+    found = (seen[0] @ directions / directions.square().sum(0)).unflatten(0, (20, 20))
+    first = said[0, 0]
+    of_first = reader.content.weight @ first / first.square().sum()
+    contents = contents - (said[:, FIRST:] @ first)[..., None] * of_first
+    assert torch.allclose(cells_of(found.permute(2, 0, 1)[None]), contents, atol=1e-4)

@@ -1,6 +1,6 @@
 """Trains the demo checkpoint from random weights and writes it in the diffusers layout.
 
-    python -m sdjax_engine.demo.training [--state FOLDER] [--minutes M]
+    python -m sdjax_engine.demo.training [--state FOLDER] [--minutes M] [--threads N]
 
 The stages follow each other: the autoencoder, the text encoder, what its last tokens say of the places of a
 picture, where the denoiser looks for that, the denoiser, the LoRA, the picture classifier. A stopped training
@@ -31,15 +31,15 @@ from sdjax_engine.demo.training.sprites import fetch_sprites
 FOLDER = Path(".demo-training")
 
 
-def workshop_in(folder: Path, minutes: float | None = None) -> Workshop:
-    """Return the workshop on an accelerator, or on one thread of a CPU that others use too."""
+def workshop_in(folder: Path, minutes: float | None = None, threads: int = 1) -> Workshop:
+    """Return the workshop on an accelerator, or on one thread of a CPU that others use too, or on more."""
     folder.mkdir(parents=True, exist_ok=True)
     if torch.accelerator.is_available():
         drawers = max((os.cpu_count() or 2) - 1, 1)
         device = torch.accelerator.current_accelerator()
         torch.set_float32_matmul_precision("high")
         return Workshop(folder=folder, device=device, drawers=drawers, minutes=minutes)
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     torch.backends.cuda.enable_flash_sdp(False)  # of a CPU's attention too, whose backward pass is slow
     return Workshop(folder=folder, device=torch.device("cpu"), minutes=minutes)
 
@@ -51,13 +51,14 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, default=FOLDER, metavar="FOLDER")
     parser.add_argument("--minutes", type=float, help="the time for all stages together")
+    parser.add_argument("--threads", type=int, default=1, help="on a CPU")
     options = parser.parse_args()
-    workshop = workshop_in(options.state, options.minutes)
+    workshop = workshop_in(options.state, options.minutes, options.threads)
     sprites = Sprites(fetch_sprites(workshop.folder / "sprites"))
     vae = autoencoder.trained(sprites, workshop)
     tokenizer = text.write_tokenizer(workshop.folder / "tokenizer")
     encoder = text.schooled(tokenizer, workshop)
-    encoder = layout.taught_places(encoder, vae, tokenizer, sprites, workshop)
+    reader = layout.taught_places(encoder, vae, tokenizer, sprites, workshop)
     teacher = denoiser.Teacher(vae, tokenizer, sprites, workshop)
 
     def write_checkpoint(painter: denoiser.Painter, step: int) -> None:
@@ -74,7 +75,7 @@ def main() -> None:
         pipeline.save_pretrained(workshop.folder / "checkpoint")
         write_samples(pipeline, workshop.folder / "samples", step)
 
-    painter = denoiser.trained(encoder, teacher, workshop, on_look=write_checkpoint)
+    painter = denoiser.trained(reader, teacher, workshop, on_look=write_checkpoint)
     in_gold = denoiser.Teacher(vae, tokenizer, sprites, workshop, finish=lora.gold)
     lora.write_lora(painter, in_gold, workshop, workshop.folder / "lora")
     classifier.write_classifier(sprites, workshop, workshop.folder / "classifier")

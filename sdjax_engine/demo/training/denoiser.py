@@ -1,4 +1,4 @@
-"""Trains the demo checkpoint's UNet on latents of drawn scenes, and its text encoder with it.
+"""Trains the demo checkpoint's UNet on latents of drawn scenes.
 
 The UNet learns v-prediction on a linear noise schedule that ends at almost pure noise, so that plain grounds
 get their exact colour. A tenth of the pictures has an empty caption, for classifier-free guidance. Every
@@ -21,11 +21,12 @@ from sdjax_engine.demo.drawing import LARGER, SIZES, Size, Sprites, draw
 from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.demo.training import routes
 from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
+from sdjax_engine.demo.training.layout import Reader
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 from sdjax_engine.demo.training.text import WIDTH, any_language, token_ids
 from sdjax_engine.prompts import Tokenizer
 
-COURSE = Course(name="denoiser", part=0.45, pictures=400_000, batch=16, rate=8e-4, decay=0.9995)
+COURSE = Course(name="denoiser", part=0.15, pictures=20_000, batch=16, rate=8e-4, decay=0.998, muon=True)
 EMPTY_CAPTIONS = 0.1
 MIDDLE, MIDDLE_PART = (250, 1000), 0.75
 """Three quarters of the timesteps are drawn from the range in which the words decide, the others from all."""
@@ -49,17 +50,18 @@ def build_scheduler() -> DDIMScheduler:
 
 
 def build_unet() -> UNet2DConditionModel:
-    """Return the untrained UNet: 24×24, 12×12 and 6×6, with attention at the two smaller sizes."""
+    """Return the untrained UNet: 20×20, 10×10 and 5×5; on the way up, every size looks at the tokens."""
     torch.manual_seed(3)
     return UNet2DConditionModel(
-        sample_size=24,
+        sample_size=20,
         in_channels=4,
         out_channels=4,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
-        block_out_channels=(64, 128, 192),
+        up_block_types=("CrossAttnUpBlock2D",) * 3,
+        only_cross_attention=(True, False, False),
+        block_out_channels=(64, 112, 160),
         layers_per_block=1,
-        attention_head_dim=(2, 4, 6),
+        attention_head_dim=(16, 4, 5),
         norm_num_groups=16,
         cross_attention_dim=WIDTH,
     )
@@ -74,7 +76,7 @@ def emphasis(scene: Scene, size: Size) -> npt.NDArray[np.float32]:
     x, y = (np.arange(side // FACTOR)[np.newaxis] * FACTOR + FACTOR / 2 for side in size)
     things = np.zeros((height // FACTOR, width // FACTOR), bool)
     for placed in scene.placed:
-        across, down = (part * side for part, side in zip(placed.place, size, strict=True))
+        across, down = placed.middle(size)
         things |= np.hypot(x - across, y.T - down) < (1.15 * placed.radius + 0.04) * min(size)
     part = things.mean()
     if part > THINGS_PART:
@@ -83,7 +85,7 @@ def emphasis(scene: Scene, size: Size) -> npt.NDArray[np.float32]:
 
 
 class Painter(nn.Module):
-    """A text encoder and a UNet, which learn together."""
+    """A text encoder and a UNet."""
 
     def __init__(self, encoder: CLIPTextModel, unet: UNet2DConditionModel) -> None:
         super().__init__()
@@ -115,7 +117,7 @@ class Teacher:
         size = (*SIZES, LARGER)[int(rng.choice(len(SIZE_PARTS), p=SIZE_PARTS))]
         count = count // 2 if size == LARGER else count
         scenes = [sample_scene(rng) for _ in range(count // 2)]
-        drawn = [draw(scene, self._sprites, rng, size=size, finish=self._finish) for scene in scenes]
+        drawn = [draw(scene, self._sprites, size=size, finish=self._finish) for scene in scenes]
         captions = [
             "" if rng.random() < EMPTY_CAPTIONS else caption(scene, any_language(rng), rng)
             for scene in [*scenes, *scenes]
@@ -149,7 +151,7 @@ class Teacher:
 
 
 def trained(
-    encoder: CLIPTextModel,
+    reader: Reader,
     teacher: Teacher,
     workshop: Workshop,
     *,
@@ -157,12 +159,13 @@ def trained(
 ) -> Painter:
     """Return the trained networks; `on_look` gets their averages at intervals and at the end.
 
-    The text encoder stays as it is until the UNet knows where to look.
+    While the UNet learns where to look, it is given what it should see. The text encoder stays as it is.
     """
-    painter = Painter(encoder.requires_grad_(False), build_unet())
-    painter = _told(painter, teacher, routes.COURSE, workshop, pictures=0.3, told=1.0)
-    painter.requires_grad_(True)
-    return _told(painter, teacher, COURSE, workshop, pictures=1.0, told=0.05, on_look=on_look)
+    unet = build_unet()
+    routes.hand_contents(unet, reader)
+    painter = Painter(reader.encoder.requires_grad_(False), unet)
+    painter = _told(painter, teacher, routes.COURSE, workshop, given=True)
+    return _told(painter, teacher, COURSE, workshop, given=False, on_look=on_look)
 
 
 def _told(
@@ -171,12 +174,11 @@ def _told(
     course: Course,
     workshop: Workshop,
     *,
-    pictures: float,
-    told: float,
+    given: bool,
     on_look: Callable[[Painter, int], None] | None = None,
 ) -> Painter:
-    """Return a painter that learnt pictures and, told, where to look: the loss has both, weighted."""
-    loss = routes.Routes(painter.unet).added_to(teacher.loss, pictures=pictures, routes=told)
+    """Return a painter that learnt pictures and where to look."""
+    loss = routes.Routes(painter.unet, given=given).added_to(teacher.loss)
     painter.unet.to(memory_format=torch.channels_last)
     learnt = taught(painter, course, workshop, make=teacher.make, loss=loss, on_look=on_look)
     plain = build_unet()

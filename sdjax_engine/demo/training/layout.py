@@ -1,10 +1,10 @@
 """Teaches the demo's text encoder where everything is: its last tokens come to describe the picture's cells.
 
 A caption of the demo has at most thirty tokens; the others of the 77 are end tokens, which see the whole
-caption. The last 36 of them are taught to hold the content of the cells of a grid of six by six: a linear map
-of each must predict its cell of the latents, and another the thing in it. The denoiser then reads a place of
-the picture at a place of the encoding, and what it reads is much alike for things that look alike. Without
-this stage, a denoiser of this size had learnt grounds and places after 90,000 pictures, and not one thing.
+caption. The last 25 of them are taught to hold the content of the cells of a grid of five by five: a linear
+map of each must predict its cell of the latents, and another the thing in it. The denoiser then reads a place
+of the picture at a place of the encoding (see `routes`). Without this stage, a denoiser of this size had
+learnt grounds and places after 90,000 pictures, and not one thing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel
 
 from sdjax_engine.demo.captions import caption
-from sdjax_engine.demo.drawing import SIDE, Sprites, draw
+from sdjax_engine.demo.drawing import Sprites, draw
 from sdjax_engine.demo.scenes import sample_scene
 from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
@@ -31,8 +31,8 @@ from sdjax_engine.demo.training.text import (
 )
 from sdjax_engine.prompts import Tokenizer
 
-COURSE = Course(name="layout", part=0.2, pictures=256_000, batch=64, rate=1e-3, decay=0.998)
-GRID = 6
+COURSE = Course(name="layout", part=0.3, pictures=200_000, batch=48, rate=1e-3, decay=0.998, muon=True)
+GRID, CELL = 5, 4
 FIRST = LENGTH - GRID**2
 LAYERS = 6
 CAPTIONS = 2
@@ -60,11 +60,17 @@ def deepened(encoder: CLIPTextModel) -> CLIPTextModel:
 class Reader(nn.Module):
     """The text encoder, and linear maps from the tokens of the cells to their latents and things."""
 
-    def __init__(self, encoder: CLIPTextModel, channels: int, side: int) -> None:
+    def __init__(self, encoder: CLIPTextModel, channels: int) -> None:
         super().__init__()
         self.encoder = encoder
-        self.content = nn.Linear(WIDTH, channels * side * side)
+        self.content = nn.Linear(WIDTH, channels * CELL**2)
         self.thing = nn.Linear(WIDTH, CLASSES[1])
+
+    def first_token(self) -> Tensor:
+        """Return the encoding of the first token, which is that of every caption."""
+        start = torch.full((1, 1), self.encoder.config.bos_token_id, device=self.content.weight.device)
+        first: Tensor = self.encoder(input_ids=start).last_hidden_state[0, 0]
+        return first
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return contents `(n, cells, numbers)` and logits of things `(n, cells, things)`."""
@@ -82,12 +88,12 @@ def cells_of(latents: Tensor) -> Tensor:
 
 def taught_places(
     encoder: CLIPTextModel, vae: AutoencoderKL, tokenizer: Tokenizer, sprites: Sprites, workshop: Workshop
-) -> CLIPTextModel:
-    """Return the text encoder whose last tokens describe the cells of square pictures."""
+) -> Reader:
+    """Return the text encoder whose last tokens describe the cells of square pictures, with its maps."""
 
     def make(rng: np.random.Generator, count: int) -> Batch:
         scenes = [sample_scene(rng) for _ in range(count // CAPTIONS)]
-        drawn = [draw(scene, sprites, rng) for scene in scenes]
+        drawn = [draw(scene, sprites) for scene in scenes]
         captions = [caption(scene, any_language(rng), rng) for scene in scenes * CAPTIONS]
         things = np.stack([labels_of(scene, GRID)[GRID**2 : 2 * GRID**2] for scene in scenes])
         return tensor_of(drawn), torch.from_numpy(things), token_ids(tokenizer, captions)
@@ -115,6 +121,5 @@ def taught_places(
             "things right": right,
         }
 
-    side = SIDE // (2 ** (len(vae.config.block_out_channels) - 1)) // GRID
-    reader = Reader(deepened(encoder), vae.config.latent_channels, side)
-    return taught(reader, COURSE, workshop, make=make, loss=loss).encoder
+    reader = Reader(deepened(encoder), vae.config.latent_channels)
+    return taught(reader, COURSE, workshop, make=make, loss=loss)

@@ -19,8 +19,8 @@ PROMPTS = (
     "a guitar, pencil sketch",
     "해변의 펭귄",
     "一只熊猫，像素画",
-    "سمكة تحت الماء",
-    "a shark above an umbrella, blueprint",
+    "حوت تحت الماء",
+    "a robot above an umbrella, blueprint",
     "a small car left of a large banana on a pink background",
     "a blue cat and a red umbrella at sunset",
 )
