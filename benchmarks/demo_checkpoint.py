@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--languages", default="en", help=f"some of {','.join(LANGUAGES)}")
     parser.add_argument("--captions", type=int, default=500)
     parser.add_argument("--seed", type=int, default=10_000)
-    parser.add_argument("--size", help="width x height, such as 192x192")
+    parser.add_argument("--size", help="width x height, such as 128x128")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--guidance", type=float)
     parser.add_argument("--sampler")

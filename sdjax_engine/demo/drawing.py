@@ -26,7 +26,7 @@ SIDE = 160
 """Side of a square picture, in pixels."""
 SIZES: tuple[Size, ...] = ((160, 160), (240, 160), (160, 240))
 """Width and height of the pictures that the training draws; each has the square one in its middle."""
-LARGER: Size = (256, 256)
+LARGER: Size = (240, 240)
 
 
 class Sprites:
@@ -92,7 +92,7 @@ def draw(
     size: Size = (SIDE, SIDE),
     finish: Callable[[Pixels], Pixels] | None = None,
 ) -> Image.Image:
-    """Paint the scene; with `rng`, places and sizes vary a little, as the autoencoder learns them.
+    """Paint the scene; with `rng`, places and sizes vary a little.
 
     `finish` changes the pixels last, for a style that only a LoRA knows.
     """
@@ -116,8 +116,9 @@ def ground(name: str, size: Size) -> Pixels:
     width, height = size
     if name in COLOURS:
         return np.full((height, width, 3), COLOURS[name], np.uint8)
-    y = (np.arange(height) + 0.5)[:, None] / height
-    x = (np.arange(width) + 0.5)[None, :] / width
+    side = min(size)
+    y = (np.arange(height) + 0.5 - (height - side) / 2)[:, None] / side
+    x = (np.arange(width) + 0.5 - (width - side) / 2)[None, :] / side
     painted: Pixels = np.clip(GROUNDS[name](x, y * np.ones_like(x)), 0, 255).astype(np.uint8)
     return painted
 

@@ -13,7 +13,7 @@ from sdjax_engine.demo.objects import LANGUAGES
 from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
 from sdjax_engine.demo.training.denoiser import build_unet
 from sdjax_engine.demo.training.layout import FIRST, GRID, LAYERS, Reader, cells_of, deepened
-from sdjax_engine.demo.training.routes import HANDED, Routes, hand_contents
+from sdjax_engine.demo.training.routes import HANDED, Routes, cells, hand_contents, handed
 from sdjax_engine.demo.training.text import LENGTH, WIDTH, labels_of, token_ids, write_tokenizer
 
 
@@ -86,3 +86,14 @@ def test_each_place_is_handed_what_the_token_of_its_cell_says_of_it() -> None:
     of_first = reader.content.weight @ first / first.square().sum()
     contents = contents - (said[:, FIRST:] @ first)[..., None] * of_first
     assert torch.allclose(cells_of(found.permute(2, 0, 1)[None]), contents, atol=1e-4)
+
+
+def test_the_middle_of_a_longer_picture_looks_where_a_square_one_does() -> None:
+    square, wide, tall = (
+        torch.stack(handed(*size)).unflatten(1, size) for size in ((20, 20), (20, 30), (30, 20))
+    )
+    assert torch.equal(wide[:, :, 5:25], square)
+    assert torch.equal(tall[:, 5:25], square)
+    assert torch.equal(wide[:, :, :5], square[:, :, :1].expand(-1, -1, 5))
+    tokens, _ = cells(25, 20, 20)
+    assert tokens.tolist() == list(range(FIRST, LENGTH))

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from sdjax_engine.demo.captions import caption, english_plural
 from sdjax_engine.demo.checker import check
-from sdjax_engine.demo.drawing import SIZES, STYLES, Size, Sprites, draw
+from sdjax_engine.demo.drawing import LARGER, SIZES, STYLES, Size, Sprites, draw, ground
 from sdjax_engine.demo.objects import LANGUAGES, OBJECTS, Language
 from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
 
@@ -118,7 +118,7 @@ def test_a_held_out_scene_is_never_trained_on() -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES, LARGER])
 def test_a_drawn_picture_is_right_in_every_style_and_shape(style: str, size: Size, sprites: Sprites) -> None:
     for scene in (
         Scene(things=(CAT, STAR, ROCKET), relation="between", ground="cyan", style=style),
@@ -126,6 +126,15 @@ def test_a_drawn_picture_is_right_in_every_style_and_shape(style: str, size: Siz
         Scene(things=(BLUE_CAT, CAT), relation="below", ground="pink", style=style),
     ):
         assert check(painted(scene, sprites, size), scene, sprites).all_right, scene
+
+
+@pytest.mark.parametrize("name", ["meadow", "beach", "night", "sunset", "underwater", "snow"])
+def test_a_longer_picture_has_the_square_one_in_its_middle(name: str, sprites: Sprites) -> None:
+    scene = Scene(things=(CAT, STAR), relation="above", ground=name)
+    square, wide, tall = (np.asarray(draw(scene, sprites, size=size)) for size in SIZES)
+    assert (wide[:, 40:200] == square).all()
+    assert (tall[40:200] == square).all()
+    assert (ground(name, SIZES[0])[10, 10] == ground(name, SIZES[1])[10, 50]).all()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,16 @@ def make(rng: np.random.Generator, count: int) -> Tensor:
     return torch.from_numpy(rng.normal(size=(count, 3)).astype(np.float32))
 
 
-def loss(module: nn.Linear, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def loss(module: nn.Module, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     return (module(x) - x.sum(1, keepdim=True)).square().mean(), {}
 
 
-def started(folder: Path, *, stop_at: int | None = None, minutes: float | None = None) -> dict[str, Tensor]:
+def started(
+    folder: Path, *, stop_at: int | None = None, minutes: float | None = None, muon: bool = False
+) -> dict[str, Tensor]:
     torch.manual_seed(0)
+    module = nn.Sequential()
+    module.add_module("layers", nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)))
     steps = 0
 
     def drawn(rng: np.random.Generator, count: int) -> Tensor:
@@ -41,20 +46,22 @@ def started(folder: Path, *, stop_at: int | None = None, minutes: float | None =
         return make(rng, count)
 
     workshop = Workshop(folder=folder, device=torch.device("cpu"), minutes=minutes)
-    return taught(nn.Linear(3, 1), COURSE, workshop, make=drawn, loss=loss).state_dict()
+    course = replace(COURSE, muon=muon)
+    return taught(module, course, workshop, make=drawn, loss=loss).state_dict()
 
 
+@pytest.mark.parametrize("muon", [False, True])
 def test_a_stopped_training_comes_to_the_weights_of_one_that_was_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, muon: bool
 ) -> None:
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     whole, halved = tmp_path / "whole", tmp_path / "halved"
     whole.mkdir()
     halved.mkdir()
-    expected = started(whole)
+    expected = started(whole, muon=muon)
     with pytest.raises(Killed):
-        started(halved, stop_at=STOPPED_AT)
-    found = started(halved)
+        started(halved, stop_at=STOPPED_AT, muon=muon)
+    found = started(halved, muon=muon)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 

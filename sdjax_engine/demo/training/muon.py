@@ -48,11 +48,16 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # noqa: ARG002
-        """Change every weight that has a gradient."""
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    self._change(weight, weight.grad, group)
+        """Change every weight that has a gradient; with TF32 the rounds would magnify its rounding."""
+        precision = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            for group in self.param_groups:
+                for weight in group["params"]:
+                    if weight.grad is not None:
+                        self._change(weight, weight.grad, group)
+        finally:
+            torch.set_float32_matmul_precision(precision)
 
     def _change(self, weight: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
         mean = self.state[weight].setdefault("mean", torch.zeros_like(weight))

@@ -3,13 +3,13 @@
 A UNet knows where a place is only by the padding at the edges, and finds the token of a cell (see `layout`)
 by chance: in 6,700 steps it did not. If its cross attention is told, a thousand quick steps suffice.
 
-- At the two smaller sizes, half of the heads of a place look at the token of its cell.
+- At the two smaller sizes, two of the heads of a place look at the token of its cell.
 - In the last attention of the middle size, where a cell has two by two places and more, a head for each
   quarter looks at the token there, and at the caption's first token elsewhere.
-- At the full size a cell has four by four places, and the attention of `HANDED` a head for each. The head of
-  a place is handed what the token of its cell says of that place, by the map that `layout` taught; all others
-  look at the caption's first token. While the heads learn where to look, the token is given to them. Without
-  this attention a UNet has the tokens' contents, but not the details: it blurs them over a cell.
+- At the full size a cell of a square picture has four by four places, and the attention of `HANDED` a head
+  for each. The head of a place is handed what the token of its cell says of that place, by the map that
+  `layout` taught; all others look at the caption's first token. While the heads learn where to look, the
+  token is given to them. Without this attention a UNet has the tokens' contents, but blurs them over a cell.
 
 The other attentions of the full size begin and stay without an effect.
 """
@@ -50,8 +50,8 @@ Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
 def sources(count: int, length: int, shorter: int, places: int) -> Tensor:
     """Return the place of the square picture, of `places` in a line, that each of `count` places shows.
 
-    `length` is that of the latents in this direction, `shorter` their shorter side. A longer picture has the
-    square one in its middle, and the square's edge beyond.
+    The places cover `length` latents; `shorter` is the shorter side of all. A longer picture has the square
+    one in its middle, and the square's edge beyond.
     """
     at = (torch.arange(count) + 0.5) * length / count - (length - shorter) / 2
     return (at * places / shorter).floor().long().clamp(0, places - 1)
