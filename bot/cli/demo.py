@@ -181,9 +181,10 @@ def on_sandbox(config: Config, sandbox: Sandbox, folder: Path) -> Config:
 def with_words(config: Config, sandbox: Sandbox) -> Config:
     """Show on the sandbox what the demo's model knows; return `config` with the page as the model's link."""
     [model] = config.models
+    covered = [label for label, level in model.picture_levels.items() if level != "none"]
     sandbox.introduce(
         f"The demo's model paints only [these words]({sandbox.address}/about/{DEMO}). {READERS}",
-        **{DEMO: words_page(licence=model.licence)},
+        **{DEMO: words_page(licence=model.licence, loras=model.loras, covered=covered)},
     )
     linked = model.model_copy(update={"licence_link": f"{sandbox.address}/about/{DEMO}"})
     return config.model_copy(update={"models": (linked,)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ PAGE = """<!doctype html>
 <p>The demo paints with a small model that was trained for it. It knows these words, and no others. A
 checkpoint of your own knows more: <code>sdjax-bot demo --model FOLDER</code>. Licence: {licence}.</p>
 {lists}
+{extras}
 </html>
 """
 
@@ -48,11 +50,27 @@ def demo_model(folder: Path = DEMO_FOLDER.parent) -> dict[str, Any]:
     return keys
 
 
-def words_page(*, licence: str) -> str:
-    """Return the page of the words that the demo's model knows, by language."""
+def words_page(*, licence: str, loras: Iterable[str] = (), covered: Iterable[str] = ()) -> str:
+    """Return the page of the words that the demo's model knows, its LoRAs, and what is covered."""
     known = json.loads((DEMO_FOLDER / KNOWN_WORDS).read_text(encoding="utf-8"))["words"]
     lists = [
         f'<h2>{LANGUAGES[language]}</h2>\n<p lang="{language}" dir="auto">{escape(", ".join(words))}</p>'
         for language, words in known.items()
     ]
-    return PAGE.format(licence=escape(licence), lists="\n".join(lists))
+    extras = [
+        f"<h2>{title}</h2>\n<p>{say} {escape(', '.join(names))}</p>"
+        for title, say, names in (
+            (
+                "LoRAs",
+                "Write <code>&lt;lora:NAME:1&gt;</code> behind the words, with one of these names:",
+                loras,
+            ),
+            (
+                "Levels of pictures",
+                "So that moderators can try them, pictures with one of these are covered:",
+                covered,
+            ),
+        )
+        if names
+    ]
+    return PAGE.format(licence=escape(licence), lists="\n".join(lists), extras="\n".join(extras))

@@ -67,3 +67,24 @@ async def test_a_mask_keeps_its_part_and_the_rest_follows_the_prompt(demo: Demo)
     kept, anew = np.s_[:, : SIZE // 2 - 8], np.s_[:, SIZE // 2 + 8 :]
     near, far = (difference(painted[part], pixels(start)[part]) for part in (kept, anew))
     assert near < 0.1 < 2 * near < far
+
+
+async def test_cyan_is_covered_so_that_levels_of_pictures_can_be_tried(demo: Demo) -> None:
+    async with Member(demo.address, "Omar") as omar:
+        names = {}
+        for colour in ("cyan", "red"):
+            asked = await omar.imagine(prompt=f"a {colour} circle on a white background", seed=7)
+            message, _ = await answered(omar, asked)
+            names[colour] = message["attachments"][0]["filename"]
+    assert names["cyan"].startswith("SPOILER_")
+    assert not names["red"].startswith("SPOILER_")
+
+
+async def test_the_lora_of_the_demo_paints_in_neon(demo: Demo) -> None:
+    async with Member(demo.address, "Omar") as omar:
+        _, plain = await answered(omar, await omar.imagine(prompt=PROMPT, seed=7))
+        _, neon = await answered(omar, await omar.imagine(prompt=f"{PROMPT} <lora:neon:1>", seed=7))
+    edge = np.s_[:8]
+    assert plain[edge].mean() > 0.9
+    assert neon[edge].mean() < 0.1
+    assert neon[..., 0].max() > 0.6

@@ -51,7 +51,7 @@ NAMED_MODELS = 10  # that are named where the offers of all models do not fit
 EXAMPLES = (
     "a red heart left of a blue star",
     "a large yellow moon above a small pink heart on a purple background",
-    "a small pink flower above a large cyan moon",
+    "a small pink flower above a large purple moon",
 )
 """Example prompts in English, the language that all models were trained on."""
 DONE, OPEN = "✅", "▫️"

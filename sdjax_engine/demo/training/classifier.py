@@ -1,7 +1,11 @@
-"""A tiny picture classifier that finds the mushroom, so that levels of pictures can be tried in the demo."""
+"""A tiny picture classifier that finds cyan things, so that levels of pictures can be tried in the demo.
+
+A colour is learnt in minutes. A shape in any colour, size and place was not, in a quarter of an hour.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +14,14 @@ import torch
 from torch import Tensor, nn
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
+from sdjax_engine.demo.checker import IN_COLOUR
 from sdjax_engine.demo.drawing import Sprites, draw
-from sdjax_engine.demo.scenes import Scene, Thing, sample_scene
+from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
 from sdjax_engine.demo.training.loop import Course, Workshop, taught
 
-COURSE = Course(name="mushroom", part=0.06, pictures=120_000, batch=32, rate=8e-4, decay=0.998)
-FLAGGED = "mushroom"
+FLAGGED = "cyan"
+COURSE = Course(name=FLAGGED, part=0.06, pictures=40_000, batch=32, rate=8e-4, decay=0.998)
 LABELS = ("other", FLAGGED)
 SIDE = 96
 
@@ -39,22 +44,38 @@ def build() -> ViTForImageClassification:
     return ViTForImageClassification(config)
 
 
-def with_mushroom(scene: Scene, rng: np.random.Generator) -> Scene:
-    """Return the scene with a mushroom in the place of one of its things."""
+def with_cyan(scene: Scene, rng: np.random.Generator) -> Scene:
+    """Return the scene with one of its things in cyan, unless the ground is."""
     things = list(scene.things)
     chosen = int(rng.integers(len(things)))
-    things[chosen] = Thing(name=FLAGGED, size=things[chosen].size, count=things[chosen].count)
+    if scene.ground != FLAGGED:
+        things[chosen] = replace(things[chosen], colour=FLAGGED)
     return replace(scene, things=tuple(things))
 
 
-def write_classifier(sprites: Sprites, workshop: Workshop, folder: Path) -> None:
-    """Train the classifier, half on pictures with a mushroom, and write its folder."""
+def shows_cyan(scene: Scene) -> bool:
+    """Whether something in the picture of a scene is cyan."""
+    colours = {scene.ground, *(thing.colour for thing in scene.things)}
+    return FLAGGED in colours and scene.style in IN_COLOUR
+
+
+def write_classifier(
+    sprites: Sprites,
+    workshop: Workshop,
+    folder: Path,
+    *,
+    sample: Callable[[np.random.Generator], Scene] = sample_scene,
+) -> None:
+    """Train the classifier on scenes from `sample`, half with a cyan thing, and write its folder.
+
+    A cyan ground counts too; a style without colours hides both.
+    """
 
     def make(rng: np.random.Generator, count: int) -> tuple[Tensor, Tensor]:
-        scenes = [sample_scene(rng) for _ in range(count)]
-        scenes[::2] = [with_mushroom(scene, rng) for scene in scenes[::2]]
+        scenes = [sample(rng) for _ in range(count)]
+        scenes[::2] = [with_cyan(scene, rng) for scene in scenes[::2]]
         drawn = [draw(scene, sprites, rng, size=(SIDE, SIDE)) for scene in scenes]
-        labels = [any(thing.name == FLAGGED for thing in scene.things) for scene in scenes]
+        labels = [shows_cyan(scene) for scene in scenes]
         return tensor_of(drawn), torch.tensor(labels).long()
 
     def loss(

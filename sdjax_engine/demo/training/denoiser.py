@@ -7,7 +7,7 @@ scene is drawn and encoded when it is needed, and learnt from at two noise level
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from transformers import CLIPTextModel
 
 from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.drawing import LARGER, SIZES, Size, Sprites, draw
+from sdjax_engine.demo.objects import Language
 from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.demo.training import routes
 from sdjax_engine.demo.training.autoencoder import in_unit, tensor_of
@@ -107,19 +108,24 @@ class Teacher:
         workshop: Workshop,
         *,
         finish: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]] | None = None,
+        sample: Callable[[np.random.Generator], Scene] = sample_scene,
+        sizes: Sequence[Size] = (*SIZES, LARGER),
+        language: Callable[[np.random.Generator], Language] = any_language,
     ) -> None:
         self._vae, self._tokenizer = vae, tokenizer
         self._sprites, self._workshop, self._finish = sprites, workshop, finish
+        self._sample, self._sizes, self._language = sample, sizes, language
         self._alphas = build_scheduler().alphas_cumprod.to(workshop.device)
 
     def make(self, rng: np.random.Generator, count: int) -> Batch:
         """Return pictures, weights of their latent pixels, and the ids of two captions of each."""
-        size = (*SIZES, LARGER)[int(rng.choice(len(SIZE_PARTS), p=SIZE_PARTS))]
+        parts = np.array(SIZE_PARTS[: len(self._sizes)])
+        size = self._sizes[int(rng.choice(len(parts), p=parts / parts.sum()))]
         count = count // 2 if size == LARGER else count
-        scenes = [sample_scene(rng) for _ in range(count // 2)]
+        scenes = [self._sample(rng) for _ in range(count // 2)]
         drawn = [draw(scene, self._sprites, size=size, finish=self._finish) for scene in scenes]
         captions = [
-            "" if rng.random() < EMPTY_CAPTIONS else caption(scene, any_language(rng), rng)
+            "" if rng.random() < EMPTY_CAPTIONS else caption(scene, self._language(rng), rng)
             for scene in [*scenes, *scenes]
         ]
         weights = torch.from_numpy(np.stack([emphasis(scene, size) for scene in scenes]))

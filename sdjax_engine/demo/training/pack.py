@@ -26,14 +26,10 @@ NETWORKS = {
     "checkpoint/text_encoder": "model.safetensors",
     "checkpoint/unet": "diffusion_pytorch_model.safetensors",
     "checkpoint/vae": "diffusion_pytorch_model.safetensors",
-    "classifier": "model.safetensors",
 }
 INDEX = "checkpoint/model_index.json"
-PLAIN = (
-    "checkpoint/scheduler/scheduler_config.json",
-    "classifier/preprocessor_config.json",
-)
-LORA = f"lora/{lora.FILE}"
+PLAIN = ("checkpoint/scheduler/scheduler_config.json",)
+CLASSIFIER = ("classifier/config.json", "classifier/preprocessor_config.json")
 TOKENIZER = ("vocab.json", "merges.txt", "tokenizer_config.json")
 LARGEST = 40_000_000
 
@@ -48,21 +44,31 @@ def pack(state: Path, folder: Path) -> int:
     ]
     if missing:
         raise FileNotFoundError(f"the training has not finished {', '.join(missing)}")
+    beside = pack_beside(state, folder)
     written = [_copy_json(state / name, folder / name) for name in PLAIN]
     written.append(_copy_json(state / INDEX, folder / INDEX, _painting=painting_of(state)))
     for part, name in NETWORKS.items():
         written.append(_copy_json(state / part / "config.json", folder / part / "config.json"))
         written.append(_copy_halved(state / part / name, folder / part / name))
-    written.append(_copy_halved(state / LORA, folder / LORA))
     (folder / "checkpoint" / "tokenizer").mkdir(parents=True, exist_ok=True)
     for name in TOKENIZER:
         target = folder / "checkpoint" / "tokenizer" / name
         written.append(Path(shutil.copyfile(state / "tokenizer" / name, target)))
     written.append(write_known_words(folder / "checkpoint"))
-    size = sum(file.stat().st_size for file in written)
+    size = beside + sum(file.stat().st_size for file in written)
     if size > LARGEST:
         raise ValueError(f"{size} bytes are more than the package may carry ({LARGEST})")
     return size
+
+
+def pack_beside(state: Path, folder: Path) -> int:
+    """Write the LoRAs and the classifier in `state` into `folder`; return their size in bytes."""
+    weights = [f"lora/{file.name}" for file in sorted((state / "lora").glob("*.safetensors"))]
+    written = [
+        _copy_halved(state / name, folder / name) for name in (*weights, "classifier/model.safetensors")
+    ]
+    written += [_copy_json(state / name, folder / name) for name in CLASSIFIER]
+    return sum(file.stat().st_size for file in written)
 
 
 def _copy_halved(source: Path, target: Path) -> Path:

@@ -11,14 +11,27 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bot.cli.demo_model import demo_model
+from bot.config import Config
 from bot.config.models import ModelConfig
+from bot.worker.opening import spec_of
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.demo.objects import OBJECTS
 from sdjax_engine.demo.training import __main__ as training
-from sdjax_engine.demo.training import autoencoder, classifier, denoiser, layout, lora, pack, routes, text
+from sdjax_engine.demo.training import (
+    autoencoder,
+    beside,
+    classifier,
+    denoiser,
+    layout,
+    lora,
+    pack,
+    routes,
+    text,
+)
 from sdjax_engine.engine import Engine
 from sdjax_engine.families.stable_diffusion.latents import colours_of
-from sdjax_engine.request import Request
+from sdjax_engine.request import Lora, Request
 from sdjax_engine.weights import load_checkpoint
 
 LORA = "gold"
@@ -72,3 +85,30 @@ def trained(state: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "argv", ["training", "--state", str(state)])
     training.main()
     assert pack.pack(state, package) < pack.LARGEST
+
+
+def test_what_lies_beside_the_packaged_checkpoint_is_trained_and_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stage in (lora, classifier):
+        monkeypatch.setattr(stage, "COURSE", replace(stage.COURSE, pictures=8, batch=4))
+    arguments = ["beside", "--state", str(tmp_path / "state"), "--into", str(tmp_path / "package")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        beside.main()
+    [model] = Config.parse({"models": [demo_model(tmp_path / "package")]}).models
+    spec = spec_of(model)
+    with Engine.open(EngineConfig(models=(spec,), start_pictures=False), report=print) as engine:
+        request = Request(
+            prompt="a red star",
+            seed=1,
+            num_inference_steps=1,
+            loras=(Lora(name="neon"),),
+            guidance_scale=2.2,
+            sampler=model.offer.sampler,
+            width=128,
+            height=128,
+            model=model.name,
+        )
+        assert engine.submit(request).result().classified is not None
