@@ -27,7 +27,7 @@ from sdjax_engine.demo.captions import caption
 from sdjax_engine.demo.checker import Finding, check
 from sdjax_engine.demo.drawing import Pixels, Size, Sprites, draw
 from sdjax_engine.demo.objects import LANGUAGES, Language
-from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene
+from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import make_grid
 from sdjax_engine.request import Offer, Request
@@ -55,19 +55,13 @@ class Judged:
         return wrong, float(np.square(self.painted.astype(float) - self.drawn).mean())
 
 
-def of_plain_shapes(scene: Scene) -> bool:
-    """Whether a scene has one or two shapes on a plain ground and no style."""
-    single = all(thing.count == 1 for thing in scene.things) and len(scene.things) < 3
-    return single and not scene.style and scene.ground in COLOURS
-
-
 def held_out_scenes(count: int, seed: int, *, shapes: bool) -> list[Scene]:
     """Return `count` different scenes that the training never used."""
     rng = np.random.default_rng(seed)
     scenes: dict[Scene, None] = {}
     while len(scenes) < count:
         scene = sample_scene(rng, held_out=True, shapes_only=shapes)
-        if not shapes or of_plain_shapes(scene):
+        if not shapes or scene.of_plain_shapes:
             scenes.setdefault(scene)
     return list(scenes)
 

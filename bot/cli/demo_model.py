@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def demo_model(folder: Path = DEMO_FOLDER.parent) -> dict[str, Any]:
     return keys
 
 
-def words_page(*, licence: str, loras: Iterable[str] = (), covered: Iterable[str] = ()) -> str:
+def words_page(*, licence: str, loras: Collection[str] = (), covered: Collection[str] = ()) -> str:
     """Return the page of the words that the demo's model knows, its LoRAs, and what is covered."""
     known = json.loads((DEMO_FOLDER / KNOWN_WORDS).read_text(encoding="utf-8"))["words"]
     lists = [

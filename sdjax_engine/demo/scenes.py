@@ -103,6 +103,12 @@ class Scene:
         return hashlib.sha256(shown.encode()).digest()[0] < 16
 
     @property
+    def of_plain_shapes(self) -> bool:
+        """Whether this is one shape, or two different ones, on a plain ground in no style."""
+        single = all(thing.is_shape and thing.count == 1 for thing in self.things) and len(self.things) < 3
+        return single and not self.style and self.ground in COLOURS
+
+    @property
     def placed(self) -> tuple[Placed, ...]:
         """Every single thing in its place."""
         if self.relation in ("above", "below"):

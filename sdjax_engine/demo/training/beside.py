@@ -18,7 +18,7 @@ from transformers import CLIPTextModel
 
 from sdjax_engine.demo.drawing import Sprites
 from sdjax_engine.demo.painting import painting
-from sdjax_engine.demo.scenes import COLOURS, Scene, sample_scene
+from sdjax_engine.demo.scenes import Scene, sample_scene
 from sdjax_engine.demo.training import classifier, lora, pack
 from sdjax_engine.demo.training.__main__ import FOLDER, workshop_in
 from sdjax_engine.demo.training.denoiser import Painter, Teacher
@@ -30,8 +30,7 @@ def sample_plain_shapes(rng: np.random.Generator) -> Scene:
     """Return a scene of the training set with one or two shapes on a plain ground, in no style."""
     while True:
         scene = sample_scene(rng, shapes_only=True)
-        single = all(thing.count == 1 for thing in scene.things) and len(scene.things) < 3
-        if single and not scene.style and scene.ground in COLOURS:
+        if scene.of_plain_shapes:
             return scene
 
 

@@ -62,7 +62,12 @@ def pack(state: Path, folder: Path) -> int:
 
 
 def pack_beside(state: Path, folder: Path) -> int:
-    """Write the LoRAs and the classifier in `state` into `folder`; return their size in bytes."""
+    """Write the LoRAs and the classifier in `state` into `folder`; return their size in bytes.
+
+    LoRAs that were there before go: they may be of another checkpoint.
+    """
+    for file in (folder / "lora").glob("*.safetensors"):
+        file.unlink()
     weights = [f"lora/{file.name}" for file in sorted((state / "lora").glob("*.safetensors"))]
     written = [
         _copy_halved(state / name, folder / name) for name in (*weights, "classifier/model.safetensors")

@@ -92,6 +92,8 @@ def test_what_lies_beside_the_packaged_checkpoint_is_trained_and_packed(
 ) -> None:
     for stage in (lora, classifier):
         monkeypatch.setattr(stage, "COURSE", replace(stage.COURSE, pictures=8, batch=4))
+    (tmp_path / "package" / "lora").mkdir(parents=True)
+    (tmp_path / "package" / "lora" / "of_another_checkpoint.safetensors").touch()
     arguments = ["beside", "--state", str(tmp_path / "state"), "--into", str(tmp_path / "package")]
     monkeypatch.setattr(sys, "argv", arguments)
     with warnings.catch_warnings():
@@ -99,6 +101,7 @@ def test_what_lies_beside_the_packaged_checkpoint_is_trained_and_packed(
         beside.main()
     [model] = Config.parse({"models": [demo_model(tmp_path / "package")]}).models
     spec = spec_of(model)
+    assert set(spec.loras) == {"neon"}
     with Engine.open(EngineConfig(models=(spec,), start_pictures=False), report=print) as engine:
         request = Request(
             prompt="a red star",
