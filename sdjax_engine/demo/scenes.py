@@ -104,7 +104,7 @@ class Scene:
 
     @property
     def of_plain_shapes(self) -> bool:
-        """Whether this is one shape, or two different ones, on a plain ground in no style."""
+        """Whether this is one shape or two, on a plain ground in no style."""
         single = all(thing.is_shape and thing.count == 1 for thing in self.things) and len(self.things) < 3
         return single and not self.style and self.ground in COLOURS
 

@@ -3,8 +3,8 @@
     python -m sdjax_engine.demo.training.beside [--state FOLDER] [--into FOLDER]
 
 The packaged checkpoint paints one or two shapes in ten colours on a plain ground, in one size. So do the
-pictures here; the LoRA's are drawn in neon, since the checkpoint's autoencoder knows no gold. On two cores
-it takes a quarter of an hour.
+pictures here; the LoRA's are drawn in neon, since the checkpoint's autoencoder knows no gold. It takes a
+quarter of an hour on a core. Two processes with `--only` take half of that; a run without it then packs.
 """
 
 from __future__ import annotations

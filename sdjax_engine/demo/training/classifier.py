@@ -66,7 +66,7 @@ def write_classifier(
     *,
     sample: Callable[[np.random.Generator], Scene] = sample_scene,
 ) -> None:
-    """Train the classifier on scenes from `sample`, half with a cyan thing, and write its folder.
+    """Train the classifier on scenes from `sample`, every second with a cyan thing, and write its folder.
 
     A cyan ground counts too; a style without colours hides both.
     """

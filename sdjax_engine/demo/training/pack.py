@@ -64,14 +64,17 @@ def pack(state: Path, folder: Path) -> int:
 def pack_beside(state: Path, folder: Path) -> int:
     """Write the LoRAs and the classifier in `state` into `folder`; return their size in bytes.
 
-    LoRAs that were there before go: they may be of another checkpoint.
+    LoRAs that were there before go: they may be of another checkpoint. Raises FileNotFoundError, and changes
+    nothing, if something is missing.
     """
+    weights = [f"lora/{file.name}" for file in sorted((state / "lora").glob("*.safetensors"))]
+    weights.append("classifier/model.safetensors")
+    missing = [name for name in (*weights, *CLASSIFIER) if not (state / name).exists()]
+    if missing or len(weights) == 1:
+        raise FileNotFoundError(f"the training has not written {', '.join(missing) or 'a LoRA'}")
     for file in (folder / "lora").glob("*.safetensors"):
         file.unlink()
-    weights = [f"lora/{file.name}" for file in sorted((state / "lora").glob("*.safetensors"))]
-    written = [
-        _copy_halved(state / name, folder / name) for name in (*weights, "classifier/model.safetensors")
-    ]
+    written = [_copy_halved(state / name, folder / name) for name in weights]
     written += [_copy_json(state / name, folder / name) for name in CLASSIFIER]
     return sum(file.stat().st_size for file in written)
 
